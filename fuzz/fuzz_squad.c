@@ -16,19 +16,21 @@ static const char pieces[] =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nyear\nborn\n1895\n##s\n##5\n189\n(\n)\n-\n.\n,\n?"
     "\nwho\na\n##b\nb\ncaf\n##e\ncafe\n#\n###\n##\n\xE4\xB8\xAD\n";
 
+/* Windows follow each other without a gap. */
 static void check_windows(const struct squad_features *f, int64_t x)
 {
-    int32_t c = f->example_contexts[x];
-    int64_t end = 0;
+    struct token_range before = {0};
     for (int64_t i = f->first_features[x]; i < f->first_features[x + 1]; i++) {
         const struct squad_feature *w = &f->features[i];
-        int64_t length = squad_feature_length(f, i);
-        CHECK(w->example == x && w->window_start <= end && w->window_length > 0, "window");
-        CHECK(length <= f->max_length && length <= MAX_SEQ_LENGTH, "length");
+        struct token_range window = encoded_texts_get(&f->texts, i)->b;
+        int64_t length = encoded_texts_length(&f->texts, i);
+        bool follows = i == f->first_features[x] ||
+                       (window.first > before.first && window.first <= before.first + before.n);
+        CHECK(w->example == x && follows && window.n > 0, "window");
+        CHECK(length <= f->texts.max_length && length <= MAX_SEQ_LENGTH, "length");
         CHECK(w->start >= 0 && w->end >= 0 && w->start < length && w->end < length, "labels");
-        end = w->window_start + w->window_length;
+        before = window;
     }
-    CHECK(end == f->context_starts[c + 1] - f->context_starts[c], "every token is in a window");
 }
 
 static void check_answers(const struct squad_answers *a, const struct squad_examples *e)

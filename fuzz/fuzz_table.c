@@ -126,60 +126,67 @@ static void check_again(const struct table_file *t)
     buf_fini(&text);
 }
 
-static void check_texts(const struct labelled_texts *t, const struct model_labels *c)
+static void check_texts(const struct encoded_texts *t, const struct model_labels *c)
 {
+    const int32_t *labels = (const int32_t *)(const void *)t->labels.data;
     for (int64_t i = 0; i < t->n; i++) {
-        const struct labelled_text *x = labelled_texts_get(t, i);
-        const int32_t *labels = labelled_texts_labels(t, i);
-        CHECK(x->n >= 2 && x->n <= MAX_SEQ_LENGTH && x->n_first >= 1 && x->n_first <= x->n, "length");
-        for (int64_t k = 0; k < (t->of_tokens ? x->n : 1) && c->problem == PROBLEM_SINGLE_LABEL; k++) {
-            CHECK(labels[k] >= -1 && labels[k] < c->n, "label");
-        }
+        int64_t n = encoded_texts_length(t, i), n_first = encoded_texts_first_length(t, i);
+        CHECK(n >= 2 && n <= MAX_SEQ_LENGTH && n_first >= 1 && n_first <= n, "length");
+    }
+    for (size_t k = 0; k < t->labels.n / sizeof *labels && c->problem == PROBLEM_SINGLE_LABEL; k++) {
+        CHECK(labels[k] >= -1 && labels[k] < c->n, "label");
     }
 }
 
-static void classify(const char *path, const struct tokenizer *t, enum label_problem problem)
+static void classify(const char *path, struct tokenizer_scratch *scratch, enum label_problem problem)
 {
     struct class_examples e;
-    struct label_names names = {0};
+    struct label_names names = {0}, again = {0};
     if (failed(class_examples_open(&e, path, &(struct class_columns){.separator = ','}))) {
         return;
     }
     problem = problem > PROBLEM_REGRESSION ? class_examples_problem(&e) : problem;
     if (!failed(class_examples_names(&e, problem, &names)) && names.n > 0) {
         struct model_labels c = {.n = names.n, .problem = problem, .names = &names};
-        struct status s = class_examples_encode(&e, t, MAX_SEQ_LENGTH, &c, true);
+        struct label_kind kind = {.model = &c, .path = path};
+        CHECK(!failed(class_examples_names(&e, problem, &again)), "names");
+        label_kind_read(&kind, &again);
+        struct status s = class_examples_encode(&e, scratch, MAX_SEQ_LENGTH, &kind);
         bool no_text = failed(s) && strstr(s.message, "must be a text") != NULL;
         CHECK(!failed(s) || problem == PROBLEM_REGRESSION || no_text, "labels that were found: %s",
               s.message);
         CHECK(failed(s) || e.texts.n == e.table.n_rows, "texts");
         check_texts(&e.texts, &c);
+        label_kind_fini(&kind);
     }
     label_names_fini(&names);
     class_examples_fini(&e);
 }
 
-static void tag(const char *path, const struct tokenizer *t)
+static void tag(const char *path, struct tokenizer_scratch *scratch)
 {
     struct tag_examples e;
-    struct label_names names = {0};
+    struct label_names names = {0}, again = {0};
     if (failed(tag_file_read(&e, path, &(struct conll_columns){0}))) {
         return;
     }
     bool labelled = !failed(tag_examples_names(&e, &names));
     struct model_labels c = {.n = names.n, .names = &names};
-    struct tokenizer_scratch scratch;
-    CHECK(!failed(tokenizer_scratch_init(&scratch, t)), "a scratch");
-    struct status s = tag_examples_encode(&e, &scratch, MAX_SEQ_LENGTH, &c, labelled);
-    tokenizer_scratch_fini(&scratch);
+    struct label_kind kind = {.model = &c, .path = path};
+    if (labelled) {
+        CHECK(!failed(tag_examples_names(&e, &again)), "names");
+        label_kind_read(&kind, &again);
+    }
+    struct status s = tag_examples_encode(&e, scratch, MAX_SEQ_LENGTH, &kind);
     CHECK(!failed(s), "words that were read: %s", s.message);
     check_texts(&e.texts, &c);
     for (int64_t i = 0; i < e.n_words; i++) {
         const struct tag_word *w = tag_examples_word(&e, i);
-        const int32_t *labels = labelled_texts_labels(&e.texts, w->example);
-        CHECK(w->piece > 0 && w->piece < labelled_texts_get(&e.texts, w->example)->n - 1, "place of a word");
-        CHECK(!labelled || labels[w->piece] >= 0, "a word without its label");
+        const struct encoded_text *x = encoded_texts_get(&e.texts, w->example);
+        CHECK(w->token >= x->a.first && w->token < x->a.first + x->a.n, "place of a word");
+        CHECK(!labelled || *tag_examples_labels(&e, w) >= 0, "a word without its label");
     }
+    label_kind_fini(&kind);
     label_names_fini(&names);
     tag_examples_fini(&e);
 }
@@ -187,8 +194,10 @@ static void tag(const char *path, const struct tokenizer *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static struct tokenizer t;
+    static struct tokenizer_scratch scratch;
     if (t.n == 0) {
         begin(&t);
+        CHECK(!failed(tokenizer_scratch_init(&scratch, &t)), "a scratch");
     }
     if (n == 0) {
         return 0;
@@ -198,9 +207,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct table_file table;
     write_file(path, data + 1, n - 1);
     if (format < COLUMNS) {
-        classify(path, &t, (enum label_problem)(data[0] / N_FORMATS % 4));
+        classify(path, &scratch, (enum label_problem)(data[0] / N_FORMATS % 4));
     }
-    tag(path, &t);
+    tag(path, &scratch);
     if (format < COLUMNS && !failed(table_file_open(&table, path, &(struct table_options){0}))) {
         check_table(&table);
         if (format < 2) {

@@ -1,9 +1,7 @@
 #include "data/class_examples.h"
 
-#include "data/label_match.h"
 #include "text/excerpt.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,7 +202,7 @@ void class_examples_describe(struct buf *out, const struct class_examples *e)
 
 void class_examples_fini(struct class_examples *e)
 {
-    labelled_texts_fini(&e->texts);
+    encoded_texts_fini(&e->texts);
     table_file_close(&e->table);
     *e = (struct class_examples){0};
 }
@@ -249,26 +247,17 @@ static bool next_label(struct label_reader *r, const char **name, size_t *n)
     return true;
 }
 
-static bool is_number(const char *text, double *value)
-{
-    char *end;
-    *value = strtod(text, &end);
-    return end != text && end[strspn(end, " \t")] == '\0' && isfinite(*value);
-}
-
 enum label_problem class_examples_problem(const struct class_examples *e)
 {
-    bool numbers = e->table.n_rows > 0, points = false;
+    struct label_guess guess = {0};
     for (int64_t i = 0; i < e->table.n_rows; i++) {
         struct table_cell cell = table_file_cell(&e->table, i, e->label);
-        double value;
         if (cell.is_list) {
             return PROBLEM_MULTI_LABEL;
         }
-        numbers = numbers && is_number(cell.text, &value);
-        points = points || strpbrk(cell.text, ".eE") != NULL;
+        label_guess_add(&guess, cell.text);
     }
-    return numbers && points ? PROBLEM_REGRESSION : PROBLEM_SINGLE_LABEL;
+    return label_guess_problem(&guess);
 }
 
 static struct status wrong_label(const struct class_examples *e, int64_t row, const char *what,
@@ -303,7 +292,7 @@ static struct status add_names(const struct class_examples *e, int64_t row, enum
         if (n == 0) {
             return wrong_label(e, row, "there is no label", "");
         }
-        TRY(label_names_add(names, name, n));
+        TRY(label_names_gather(names, name, n));
     }
     return status_ok();
 }
@@ -321,117 +310,61 @@ struct status class_examples_names(const struct class_examples *e, enum label_pr
     }
     for (int64_t i = 0; i < e->table.n_rows; i++) {
         TRY(add_names(e, i, problem, names));
-        if (names->n > 1 << 20) { /* most of them are repeated */
-            TRY(label_names_sort(names));
-        }
     }
     return label_names_sort(names);
 }
 
-/* Labels as the batch holds them, of a row without labels. */
-static void put_none(int32_t *labels, int64_t width, enum label_problem problem)
-{
-    for (int64_t i = 0; i < width; i++) {
-        labels[i] = problem == PROBLEM_SINGLE_LABEL ? -1 : BATCH_NO_NUMBER;
-    }
-}
-
-/* Replaces them by the row's. */
-static struct status encode_labels(const struct class_examples *e, int64_t row,
-                                   const struct model_labels *model, const struct label_match *match,
+/* Puts the labels of a row, which has none where it says GLUE's -1. */
+static struct status encode_labels(const struct class_examples *e, int64_t row, const struct label_kind *k,
                                    int32_t *labels)
 {
-    struct label_reader r = labels_of(e, row, model->problem);
-    int64_t at = 0, width = e->texts.width;
+    struct label_reader r = labels_of(e, row, k->model->problem);
+    int64_t line = table_file_line(&e->table, row);
+    bool is_one = k->model->problem == PROBLEM_SINGLE_LABEL;
     const char *name;
     size_t n;
     TRY(check_label(e, row, &r.cell));
-    for (int64_t i = 0; i < width && model->problem == PROBLEM_MULTI_LABEL; i++) {
-        labels[i] = 0; /* the bits of 0 */
-    }
-    while (next_label(&r, &name, &n)) {
-        int64_t label = model->problem == PROBLEM_REGRESSION ? at++ : label_match_find(match, name, n);
-        double value = 1;
+    for (int64_t at = 0; next_label(&r, &name, &n); at++) {
         if (n == 0) {
             return wrong_label(e, row, "there is no label", "");
         }
-        if (model->problem == PROBLEM_REGRESSION && (!is_number(name, &value) || label >= width)) {
-            return wrong_label(e, row, "not one of the numbers of this regression: ", name);
-        }
-        if (label < 0 && n == 2 && memcmp(name, "-1", n) == 0 && model->problem == PROBLEM_SINGLE_LABEL) {
-            return status_ok(); /* GLUE's mark of no label */
-        }
-        if (label < 0) {
-            return label_match_refuse(match, e->table.path, table_file_line(&e->table, row), name);
-        }
-        float number = (float)value;
-        if (model->problem == PROBLEM_SINGLE_LABEL) {
-            labels[0] = (int32_t)label;
-        } else {
-            memcpy(&labels[label], &number, sizeof number);
-        }
+        bool is_none = is_one && n == 2 && memcmp(name, "-1", n) == 0 && label_kind_find(k, name, n) < 0;
+        TRY(is_none ? status_ok() : label_kind_put(k, labels, at, name, n, line));
     }
     return status_ok();
 }
 
 /* ---- tokens ---- */
 
-static struct status encode_all(struct class_examples *e, struct pair_encoder *x, int32_t *labels,
-                                const struct model_labels *model, const struct label_match *match)
+static struct status encode_row(struct class_examples *e, int64_t row, struct tokenizer_scratch *scratch,
+                                const struct label_kind *k, int32_t *labels)
 {
-    for (int64_t i = 0; i < e->table.n_rows; i++) {
-        struct table_cell a, b = {0};
-        TRY(table_file_text(&e->table, i, e->text, &a));
-        if (e->pair >= 0) {
-            TRY(table_file_text(&e->table, i, e->pair, &b));
-        }
-        struct text_bytes pair = {b.text, b.n};
-        put_none(labels, e->texts.width, model->problem);
-        if (match != NULL) {
-            TRY(encode_labels(e, i, model, match, labels));
-        }
-        TRY(pair_encoder_add(x, &e->texts, (struct text_bytes){a.text, a.n}, e->pair >= 0 ? &pair : NULL,
-                             labels));
+    struct table_cell a, b = {0};
+    TRY(table_file_text(&e->table, row, e->text, &a));
+    if (e->pair >= 0) {
+        TRY(table_file_text(&e->table, row, e->pair, &b));
     }
-    e->n_cut = x->n_cut;
-    return status_ok();
+    struct text_bytes pair = {b.text, b.n};
+    label_kind_clear(k, labels);
+    if (k->is_labelled) {
+        TRY(encode_labels(e, row, k, labels));
+        buf_append(&e->texts.labels, labels, (size_t)e->texts.width * sizeof *labels);
+        TRY(buf_status(&e->texts.labels));
+    }
+    return encoded_texts_add(&e->texts, scratch, (struct text_bytes){a.text, a.n},
+                             e->pair >= 0 ? &pair : NULL);
 }
 
-static struct status encode(struct class_examples *e, const struct tokenizer *tokenizer,
-                            int64_t max_seq_length, const struct model_labels *model,
-                            const struct label_match *match)
+struct status class_examples_encode(struct class_examples *e, struct tokenizer_scratch *scratch,
+                                    int64_t max_seq_length, const struct label_kind *k)
 {
-    struct tokenizer_scratch scratch;
-    struct pair_encoder x;
-    e->texts.width = model->problem == PROBLEM_SINGLE_LABEL ? 1 : model->n;
-    TRY(tokenizer_scratch_init(&scratch, tokenizer));
-    struct status s = pair_encoder_init(&x, &scratch, max_seq_length);
+    TRY(encoded_texts_init(&e->texts, scratch->tokenizer, max_seq_length, "a text to classify"));
+    e->texts.width = label_kind_width(k->model);
     int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
-    if (!failed(s)) {
-        s = labels == NULL ? status_error(STATUS_MEMORY, "out of memory for labels")
-                           : encode_all(e, &x, labels, model, match);
+    struct status s = labels != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for labels");
+    for (int64_t row = 0; row < e->table.n_rows && !failed(s); row++) {
+        s = encode_row(e, row, scratch, k, labels);
     }
-    pair_encoder_fini(&x);
-    tokenizer_scratch_fini(&scratch);
     free(labels);
-    return s;
-}
-
-struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
-                                    int64_t max_seq_length, const struct model_labels *model,
-                                    bool with_labels)
-{
-    struct label_names names = {0};
-    struct label_match match = {0};
-    if (!with_labels) {
-        return encode(e, tokenizer, max_seq_length, model, NULL);
-    }
-    struct status s = class_examples_names(e, model->problem, &names);
-    if (!failed(s)) {
-        label_match_init(&match, model->names, &names, e->table.path);
-        s = encode(e, tokenizer, max_seq_length, model, &match);
-    }
-    label_match_fini(&match);
-    label_names_fini(&names);
     return s;
 }

@@ -4,9 +4,9 @@
 #ifndef KILN_DATA_CLASS_EXAMPLES_H
 #define KILN_DATA_CLASS_EXAMPLES_H
 
-#include "data/pair_encoder.h"
+#include "data/encoded_texts.h"
+#include "data/label_kind.h"
 #include "data/table_file.h"
-#include "nn/label_names.h"
 
 /* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual name
  * or, of two columns without names, the one with fewer different cells for the labels, and the other. */
@@ -22,8 +22,7 @@ struct class_examples {
     int64_t text, pair, label, id; /* columns; -1: there is none */
     const char *label_name;        /* that was asked for; NULL: a usual one */
     char separator;
-    struct labelled_texts texts; /* by class_examples_encode */
-    int64_t n_cut;               /* texts that were too long */
+    struct encoded_texts texts; /* by class_examples_encode */
 };
 
 /* Reads the table and finds its columns; `path` is borrowed.  If one is missing, STATUS_DATA names those that
@@ -43,10 +42,8 @@ enum label_problem class_examples_problem(const struct class_examples *e);
 struct status class_examples_names(const struct class_examples *e, enum label_problem problem,
                                    struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.
- * STATUS_DATA: as above, or a label is not among the names. */
-struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
-                                    int64_t max_seq_length, const struct model_labels *model,
-                                    bool with_labels);
+/* Fills e->texts, with labels if they were read.  STATUS_DATA: as above, or a label is not of the kind. */
+struct status class_examples_encode(struct class_examples *e, struct tokenizer_scratch *scratch,
+                                    int64_t max_seq_length, const struct label_kind *labels);
 
 #endif

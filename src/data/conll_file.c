@@ -175,10 +175,7 @@ static struct status scan_row(struct scan *s, const char *line, size_t n)
     s->n_sentences += !f->inside;
     s->n_rows++;
     f->inside = true;
-    if (last.n > 0) {
-        TRY(label_names_add(&f->labels, last.text, last.n));
-    }
-    return f->labels.n > 1 << 20 ? label_names_sort(&f->labels) : status_ok();
+    return last.n > 0 ? label_names_gather(&f->labels, last.text, last.n) : status_ok();
 }
 
 /* Lines that begin with # wait for the second pass, but for those inside a sentence of columns. */

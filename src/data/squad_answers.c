@@ -91,7 +91,7 @@ static int compare_spans(const void *left, const void *right)
 /* The valid pairs of one of the best starts and one of the best ends, the best pair first. */
 static int64_t find_spans(struct squad_answers *a, int64_t feature, const float *start, const float *end)
 {
-    int64_t length = squad_feature_length(a->features, feature), n = 0;
+    int64_t length = encoded_texts_length(&a->features->texts, feature), n = 0;
     int64_t n_starts = find_largest(a->best_starts, start, length, a->options.n_best);
     int64_t n_ends = find_largest(a->best_ends, end, length, a->options.n_best);
     for (int64_t i = 0; i < n_starts; i++) {
@@ -122,12 +122,12 @@ static struct status place_span(struct squad_answers *a, struct squad_candidate 
     const struct squad_feature *w = &f->features[feature];
     const struct squad_context *context = squad_example_context(a->examples, w->example);
     const struct squad_word *words = a->examples->words + context->first_word;
-    int64_t token = f->context_starts[f->example_contexts[w->example]] + w->window_start + s->start -
-                    squad_feature_window_at(f, feature);
+    int64_t shift =
+        encoded_texts_get(&f->texts, feature)->b.first - encoded_texts_second_at(&f->texts, feature);
     c->start = words[squad_feature_word(f, feature, s->start)].start;
     c->end = words[squad_feature_word(f, feature, s->end)].end;
     return squad_align_find(&a->align, &c->start, &c->end, squad_context_text(a->examples, context),
-                            f->context_ids + token, s->end - s->start + 1);
+                            f->texts.ids.ids + shift + s->start, s->end - s->start + 1);
 }
 
 /* Appends the text of a candidate to a->texts and returns whether it is new there.  Texts are end to end,
@@ -153,7 +153,7 @@ struct status squad_answers_add(struct squad_answers *a, int64_t feature, const 
                                 const float *end)
 {
     int32_t example = a->features->features[feature].example;
-    for (int64_t i = 0; i < squad_feature_length(a->features, feature); i++) {
+    for (int64_t i = 0; i < encoded_texts_length(&a->features->texts, feature); i++) {
         if (!isfinite(start[i]) || !isfinite(end[i])) {
             return status_error(STATUS_NUMERIC,
                                 "the logits of question %.100s are not finite at position %lld",

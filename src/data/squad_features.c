@@ -1,5 +1,6 @@
 #include "data/squad_features.h"
 
+#include "core/integers.h"
 #include "core/log.h"
 
 #include <stdlib.h>
@@ -12,77 +13,62 @@ struct builder {
     const struct squad_examples *e;
     struct squad_feature_options options;
     struct tokenizer_scratch *scratch;
-    struct id_list ids; /* questions, then reused for answers */
-    struct id_list answer;
-    struct id_list context_ids;
-    struct buf words;     /* int32_t: token_words */
-    struct buf features;  /* struct squad_feature */
-    int64_t *word_starts; /* [n_words + n_contexts] first token of each word, and the end of each context */
+    struct buf words;      /* int32_t: token_words */
+    struct buf features;   /* struct squad_feature */
+    struct id_list answer; /* reused */
+    int64_t *word_starts;  /* [n_words + n_contexts] first token of each word, and the end of each context */
     bool warned;
 };
 
-static int64_t question_length(const struct squad_features *f, int64_t i)
+static int64_t length(const void *self, int64_t i)
 {
-    int32_t x = f->features[i].example;
-    return f->question_starts[x + 1] - f->question_starts[x];
+    const struct squad_features *f = self;
+    return encoded_texts_length(&f->texts, i);
 }
 
-int64_t squad_feature_first_length(const struct squad_features *f, int64_t i)
+static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    return input_form_n_first(&f->form, question_length(f, i), f->features[i].window_length);
+    const struct squad_features *f = self;
+    encoded_texts_append(&f->texts, i, key, out);
+    text_batch_set_span(out, f->features[i].start, f->features[i].end);
 }
 
-int64_t squad_feature_window_at(const struct squad_features *f, int64_t i)
+struct example_source squad_features_source(const struct squad_features *f)
 {
-    return input_form_second_at(&f->form, question_length(f, i));
+    return (struct example_source){.name = "features",
+                                   .self = f,
+                                   .n = f->n,
+                                   .max_length = f->texts.max_length,
+                                   .length = length,
+                                   .add = add};
 }
 
-int64_t squad_feature_length(const struct squad_features *f, int64_t i)
+static struct token_range window_of(const struct squad_features *f, int64_t i)
 {
-    return squad_feature_window_at(f, i) + f->features[i].window_length + f->form.after.n;
-}
-
-/* The first token of a feature's window. */
-static int64_t window_token(const struct squad_features *f, int64_t i)
-{
-    const struct squad_feature *w = &f->features[i];
-    return f->context_starts[f->example_contexts[w->example]] + w->window_start;
-}
-
-void squad_feature_fill(const struct squad_features *f, int64_t i, int32_t *ids)
-{
-    const struct squad_feature *w = &f->features[i];
-    int64_t n_question = question_length(f, i);
-    input_form_write(&f->form, ids, n_question, w->window_length);
-    if (n_question > 0) { /* without any question_ids is NULL */
-        memcpy(ids + f->form.before.n, f->question_ids + f->question_starts[w->example],
-               (size_t)n_question * sizeof *ids);
-    }
-    memcpy(ids + squad_feature_window_at(f, i), f->context_ids + window_token(f, i),
-           (size_t)w->window_length * sizeof *ids);
+    return encoded_texts_get(&f->texts, i)->b;
 }
 
 int32_t squad_feature_word(const struct squad_features *f, int64_t i, int64_t position)
 {
-    int64_t at = position - squad_feature_window_at(f, i);
-    bool inside = at >= 0 && at < f->features[i].window_length;
-    return inside ? f->token_words[window_token(f, i) + at] : -1;
+    struct token_range window = window_of(f, i);
+    int64_t at = position - encoded_texts_second_at(&f->texts, i);
+    return at >= 0 && at < window.n ? f->token_words[window.first + at] : -1;
 }
 
 bool squad_feature_is_max_context(const struct squad_features *f, int64_t i, int64_t position)
 {
-    int64_t token = f->features[i].window_start + position - squad_feature_window_at(f, i);
+    int64_t token = window_of(f, i).first + position - encoded_texts_second_at(&f->texts, i);
     int32_t x = f->features[i].example;
     int64_t best = -1;
     double best_score = 0;
     for (int64_t k = f->first_features[x]; k < f->first_features[x + 1]; k++) {
-        const struct squad_feature *w = &f->features[k];
-        int64_t left = token - w->window_start, right = w->window_length - 1 - left;
+        struct token_range w = window_of(f, k);
+        int64_t left = token - w.first, right = w.n - 1 - left;
         if (left < 0 || right < 0) {
             continue;
         }
         /* in double, as in the reference: ties depend on its rounding */
-        double score = (double)(left < right ? left : right) + 0.01 * w->window_length;
+        double score = (double)(left < right ? left : right) + 0.01 * (double)w.n;
         if (best < 0 || score > best_score) {
             best = k;
             best_score = score;
@@ -91,28 +77,23 @@ bool squad_feature_is_max_context(const struct squad_features *f, int64_t i, int
     return best == i;
 }
 
-static struct status out_of_memory(void)
-{
-    return status_error(STATUS_MEMORY, "out of memory for the features of questions");
-}
-
 static struct status tokenize_context(struct builder *b, int64_t index)
 {
     const struct squad_context *c = &b->e->contexts[index];
     const char *text = squad_context_text(b->e, c);
     int64_t *starts = b->word_starts + c->first_word + index;
-    b->f->context_starts[index] = (int64_t)b->context_ids.n;
     for (int32_t w = 0; w < c->n_words; w++) {
         const struct squad_word *word = &b->e->words[c->first_word + w];
-        size_t n_before = b->context_ids.n;
-        starts[w] = (int64_t)n_before;
-        TRY(tokenizer_encode_ids(b->scratch, &b->context_ids, text + word->start,
-                                 (size_t)(word->end - word->start)));
-        for (size_t i = n_before; i < b->context_ids.n; i++) {
+        struct token_range tokens;
+        TRY(encoded_texts_tokenize(
+            &b->f->texts, &tokens, b->scratch,
+            (struct text_bytes){text + word->start, (size_t)(word->end - word->start)}));
+        starts[w] = tokens.first;
+        for (int64_t i = 0; i < tokens.n; i++) {
             buf_append(&b->words, &w, sizeof w);
         }
     }
-    starts[c->n_words] = (int64_t)b->context_ids.n;
+    starts[c->n_words] = (int64_t)b->f->texts.ids.n;
     return buf_status(&b->words);
 }
 
@@ -125,7 +106,7 @@ static struct status refine_answer(struct builder *b, int64_t *first, int64_t *l
     TRY(tokenizer_encode_ids(b->scratch, &b->answer, b->e->text.data + a->text, (size_t)a->n_bytes));
     int64_t n = (int64_t)b->answer.n;
     for (int64_t at = *first; n > 0 && at + n <= *last + 1; at++) {
-        if (memcmp(b->context_ids.ids + at, b->answer.ids, (size_t)n * sizeof *b->answer.ids) == 0) {
+        if (memcmp(b->f->texts.ids.ids + at, b->answer.ids, (size_t)n * sizeof *b->answer.ids) == 0) {
             *first = at;
             *last = at + n - 1;
             break;
@@ -134,8 +115,7 @@ static struct status refine_answer(struct builder *b, int64_t *first, int64_t *l
     return status_ok();
 }
 
-/* The tokens [*first, *last] of the context that answer a question, counted from the context's first token;
- * -1, -1 if there are none. */
+/* The tokens [*first, *last] of the context that answer a question; -1, -1 if there are none. */
 static struct status find_answer(struct builder *b, int64_t *first, int64_t *last,
                                  const struct squad_example *x)
 {
@@ -144,38 +124,36 @@ static struct status find_answer(struct builder *b, int64_t *first, int64_t *las
     if (!b->options.training || x->is_impossible) {
         return status_ok();
     }
-    const struct squad_context *c = &b->e->contexts[x->context];
-    const int64_t *starts = b->word_starts + c->first_word + x->context;
+    const int64_t *starts = b->word_starts + b->e->contexts[x->context].first_word + x->context;
     *first = starts[x->start_word];
     *last = starts[x->end_word + 1] - 1;
-    TRY(refine_answer(b, first, last, &b->e->answers[x->first_answer]));
-    *first -= starts[0];
-    *last -= starts[0];
-    return status_ok();
+    return refine_answer(b, first, last, &b->e->answers[x->first_answer]);
 }
 
-static void add_window(struct builder *b, struct squad_feature w, int64_t first, int64_t last,
-                       int64_t n_before)
+/* Appends a window, with the place of the answer's tokens [first, last] if it has them. */
+static struct status add_window(struct builder *b, int64_t example, struct token_range question,
+                                struct token_range window, int64_t first, int64_t last)
 {
-    if (first >= w.window_start && last < w.window_start + w.window_length && first >= 0) {
-        w.start = (int32_t)(first - w.window_start + n_before);
-        w.end = (int32_t)(last - w.window_start + n_before);
+    struct squad_feature f = {.example = (int32_t)example};
+    int64_t shift = input_form_second_at(&b->f->texts.frame.pair, question.n) - window.first;
+    if (first >= window.first && last < window.first + window.n && first >= 0) {
+        f.start = (int32_t)(first + shift);
+        f.end = (int32_t)(last + shift);
     }
-    int64_t length = n_before + w.window_length + b->f->form.after.n;
-    b->f->max_length = length > b->f->max_length ? length : b->f->max_length;
-    buf_append(&b->features, &w, sizeof w);
+    buf_append(&b->features, &f, sizeof f);
+    TRY(buf_status(&b->features));
+    return encoded_texts_add_tokens(&b->f->texts, question, &window);
 }
 
-static struct status add_windows(struct builder *b, int64_t index)
+static struct status add_windows(struct builder *b, int64_t index, struct token_range question)
 {
     const struct squad_example *x = &b->e->examples[index];
-    int64_t n_question = b->f->question_starts[index + 1] - b->f->question_starts[index];
-    int64_t room = b->options.max_seq_length - n_question - input_form_n_special(&b->f->form);
+    int64_t room = b->options.max_seq_length - question.n - input_form_n_special(&b->f->texts.frame.pair);
     if (room < 1) {
         return status_error(STATUS_DATA,
                             "the question %.100s has %lld pieces, which leaves no room for its context in "
                             "max_seq_length %lld; lower max_query_length (%lld)",
-                            squad_example_id(b->e, index), (long long)n_question,
+                            squad_example_id(b->e, index), (long long)question.n,
                             (long long)b->options.max_seq_length, (long long)b->options.max_query_length);
     }
     if (room < b->options.doc_stride && !b->warned) {
@@ -186,40 +164,33 @@ static struct status add_windows(struct builder *b, int64_t index)
     }
     int64_t first, last;
     TRY(find_answer(b, &first, &last, x));
-    int64_t n = b->f->context_starts[x->context + 1] - b->f->context_starts[x->context];
-    int64_t step = b->options.doc_stride < room ? b->options.doc_stride : room;
-    for (int64_t at = 0; at < n; at += step) {
-        int64_t length = n - at < room ? n - at : room;
-        struct squad_feature w = {(int32_t)index, (int32_t)at, (int32_t)length, 0, 0};
-        add_window(b, w, first, last, input_form_second_at(&b->f->form, n_question));
-        if (at + length == n) {
-            break;
-        }
+    const struct squad_context *c = &b->e->contexts[x->context];
+    const int64_t *starts = b->word_starts + c->first_word + x->context;
+    int64_t step = int_smaller(b->options.doc_stride, room), n = starts[c->n_words] - starts[0];
+    for (struct token_range w = {0}; encoded_texts_next_window(&w, n, room, step);) {
+        TRY(add_window(b, index, question, (struct token_range){starts[0] + w.first, w.n}, first, last));
     }
-    return buf_status(&b->features);
+    return status_ok();
 }
 
 static struct status build(struct builder *b)
 {
     struct squad_features *f = b->f;
-    for (int64_t i = 0; i < f->n_contexts; i++) {
+    for (int64_t i = 0; i < b->e->n_contexts; i++) {
         TRY(tokenize_context(b, i));
     }
-    f->context_starts[f->n_contexts] = (int64_t)b->context_ids.n;
     for (int64_t i = 0; i < f->n_examples; i++) {
         const struct squad_example *x = &b->e->examples[i];
-        size_t n_before = b->ids.n, n_max = (size_t)b->options.max_query_length;
-        f->question_starts[i] = (int64_t)n_before;
-        f->first_features[i] = (int64_t)(b->features.n / sizeof(struct squad_feature));
-        f->example_contexts[i] = x->context;
-        TRY(tokenizer_encode_ids(b->scratch, &b->ids, squad_example_question(b->e, i),
-                                 (size_t)x->question_bytes));
-        b->ids.n = b->ids.n - n_before > n_max ? n_before + n_max : b->ids.n;
-        f->question_starts[i + 1] = (int64_t)b->ids.n;
-        TRY(add_windows(b, i));
+        struct token_range question;
+        f->first_features[i] = f->texts.n;
+        TRY(encoded_texts_tokenize(
+            &f->texts, &question, b->scratch,
+            (struct text_bytes){squad_example_question(b->e, i), (size_t)x->question_bytes}));
+        question.n = int_smaller(question.n, b->options.max_query_length);
+        f->texts.ids.n = (size_t)(question.first + question.n);
+        TRY(add_windows(b, i, question));
     }
-    f->n = (int64_t)(b->features.n / sizeof *f->features);
-    f->first_features[f->n_examples] = f->n;
+    f->n = f->first_features[f->n_examples] = f->texts.n;
     return status_ok();
 }
 
@@ -240,23 +211,16 @@ static struct status check_options(const struct squad_feature_options *o, int64_
 struct status squad_features_encode(struct squad_features *f, const struct squad_examples *e,
                                     struct tokenizer_scratch *scratch, struct squad_feature_options o)
 {
-    struct input_frame frame;
-    *f = (struct squad_features){.n_examples = e->n, .n_contexts = e->n_contexts};
-    TRY(tokenizer_frame(&frame, scratch->tokenizer, "a question with its context"));
-    f->form = frame.pair;
-    TRY(check_options(&o, input_form_n_special(&f->form)));
     struct builder b = {.f = f, .e = e, .scratch = scratch, .options = o};
+    *f = (struct squad_features){.n_examples = e->n};
+    TRY(encoded_texts_init(&f->texts, scratch->tokenizer, o.max_seq_length, "a question with its context"));
+    TRY(check_options(&o, input_form_n_special(&f->texts.frame.pair)));
     f->first_features = calloc((size_t)e->n + 1, sizeof *f->first_features);
-    f->question_starts = calloc((size_t)e->n + 1, sizeof *f->question_starts);
-    f->example_contexts = calloc((size_t)e->n + 1, sizeof *f->example_contexts);
-    f->context_starts = calloc((size_t)e->n_contexts + 1, sizeof *f->context_starts);
     b.word_starts = calloc((size_t)(e->n_words + e->n_contexts) + 1, sizeof *b.word_starts);
-    bool room = f->first_features != NULL && f->question_starts != NULL && f->example_contexts != NULL &&
-                f->context_starts != NULL && b.word_starts != NULL;
-    struct status s = room ? build(&b) : out_of_memory();
+    struct status s = f->first_features != NULL && b.word_starts != NULL
+                          ? build(&b)
+                          : status_error(STATUS_MEMORY, "out of memory for the features of questions");
     f->features = (struct squad_feature *)(void *)b.features.data;
-    f->question_ids = b.ids.ids;
-    f->context_ids = b.context_ids.ids;
     f->token_words = (int32_t *)(void *)b.words.data;
     id_list_fini(&b.answer);
     free(b.word_starts);
@@ -281,11 +245,7 @@ void squad_features_fini(struct squad_features *f)
 {
     free(f->features);
     free(f->first_features);
-    free(f->question_starts);
-    free(f->question_ids);
-    free(f->example_contexts);
-    free(f->context_starts);
-    free(f->context_ids);
     free(f->token_words);
+    encoded_texts_fini(&f->texts);
     *f = (struct squad_features){0};
 }

@@ -7,10 +7,8 @@
 #ifndef KILN_DATA_SQUAD_FEATURES_H
 #define KILN_DATA_SQUAD_FEATURES_H
 
+#include "data/encoded_texts.h"
 #include "data/squad_examples.h"
-#include "text/tokenizer.h"
-
-#include <stdint.h>
 
 struct squad_feature_options {
     int64_t max_seq_length;   /* of a feature, at least 5; 384 */
@@ -21,24 +19,16 @@ struct squad_feature_options {
 
 struct squad_feature {
     int32_t example;
-    int32_t window_start, window_length; /* tokens of the context */
     int32_t start, end; /* labels: positions in the feature, both included; 0, 0: not in this window */
 };
 
 struct squad_features {
     struct squad_feature *features; /* [n] */
-    int64_t n;
-    int64_t n_examples, n_contexts;
+    int64_t n, n_examples;
     /* [n_examples + 1] features of example x: from [x] up to [x + 1]; may be empty */
     int64_t *first_features;
-    int64_t *question_starts;  /* [n_examples + 1] in question_ids */
-    int32_t *question_ids;     /* already cut */
-    int32_t *example_contexts; /* [n_examples] */
-    int64_t *context_starts;   /* [n_contexts + 1] in context_ids */
-    int32_t *context_ids;      /* tokens of all contexts */
-    int32_t *token_words;      /* [context_starts[n_contexts]] word of its context that a token is from */
-    struct input_form form;    /* of a question and a window */
-    int64_t max_length;        /* of the longest feature */
+    struct encoded_texts texts; /* [n] a question and a window; the tokens of contexts come first */
+    int32_t *token_words;       /* for each token of a context the word of its context that it is from */
 };
 
 /* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for
@@ -53,14 +43,8 @@ struct status squad_features_encode(struct squad_features *f, const struct squad
                                     struct tokenizer_scratch *scratch, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);
 
-/* Tokens of a feature, how many of them are segment 0, such as [CLS] question [SEP], and the place of its
- * window. */
-int64_t squad_feature_length(const struct squad_features *f, int64_t i);
-int64_t squad_feature_first_length(const struct squad_features *f, int64_t i);
-int64_t squad_feature_window_at(const struct squad_features *f, int64_t i);
-
-/* Writes ids[length]. */
-void squad_feature_fill(const struct squad_features *f, int64_t i, int32_t *ids);
+/* The features as examples (data/example_source.h), with their answers.  Borrows them. */
+struct example_source squad_features_source(const struct squad_features *f);
 
 /* The word of the context that a position is from; -1 for the question and special tokens. */
 int32_t squad_feature_word(const struct squad_features *f, int64_t i, int64_t position);

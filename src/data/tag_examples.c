@@ -1,7 +1,8 @@
 #include "data/tag_examples.h"
 
-#include "data/label_match.h"
+#include "core/integers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i)
@@ -41,7 +42,7 @@ struct status tag_examples_add_sentence(struct tag_examples *e)
 
 void tag_examples_init(struct tag_examples *e, const char *name)
 {
-    *e = (struct tag_examples){.path = name, .texts = {.of_tokens = true}};
+    *e = (struct tag_examples){.path = name};
 }
 
 struct status tag_examples_add_word(struct tag_examples *e, const char *word, size_t n, const char *label,
@@ -62,7 +63,7 @@ static struct status wrong(const struct tag_examples *e, int64_t line, const cha
 
 void tag_examples_fini(struct tag_examples *e)
 {
-    labelled_texts_fini(&e->texts);
+    encoded_texts_fini(&e->texts);
     buf_fini(&e->columns);
     buf_fini(&e->text);
     buf_fini(&e->words);
@@ -80,134 +81,95 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
             return wrong(e, w->line, "there is no label after the word ", e->text.data + w->text);
         }
         const char *label = e->text.data + w->label;
-        TRY(label_names_add(names, label, strlen(label)));
-        if (names->n > 1 << 20) { /* most of them are repeated */
-            TRY(label_names_sort(names));
-        }
+        TRY(label_names_gather(names, label, strlen(label)));
     }
     return label_names_sort(names);
 }
 
-struct encoding {
-    const struct label_match *match; /* NULL: without labels */
-    struct tokenizer_scratch *scratch;
-    struct input_form form;
-    struct id_list word, ids, labels; /* of a text: labels of all pieces */
-    int64_t max_length;
-};
-
-static bool put(struct encoding *x, int32_t id, int32_t label)
+const int32_t *tag_examples_labels(const struct tag_examples *e, const struct tag_word *w)
 {
-    return id_list_append(&x->ids, id) && id_list_append(&x->labels, label);
+    return (const int32_t *)(const void *)e->texts.labels.data + w->token * e->texts.width;
 }
 
-static bool put_specials(struct encoding *x, const struct input_specials *s)
+int64_t tag_examples_row(const struct encoded_texts *texts, const struct tag_word *w)
 {
-    bool room = true;
-    for (int i = 0; i < s->n; i++) {
-        room = room && put(x, s->ids[i], -1);
-    }
-    return room;
+    const struct encoded_text *x = encoded_texts_get(texts, w->example);
+    return x->row + texts->frame.one.before.n + w->token - x->a.first;
 }
 
-static struct status out_of_memory(void)
-{
-    return status_error(STATUS_MEMORY, "out of memory for the tokens of sentences");
-}
-
-static struct status end_text(struct tag_examples *e, struct encoding *x)
-{
-    int64_t n = (int64_t)x->ids.n - x->form.before.n;
-    if (!put_specials(x, &x->form.after)) {
-        return out_of_memory();
-    }
-    TRY(labelled_texts_add(&e->texts, x->ids.ids, (int64_t)x->ids.n, input_form_n_first(&x->form, n, 0),
-                           x->labels.ids));
-    x->ids.n = x->labels.n = 0;
-    return status_ok();
-}
-
-static struct status find_label(const struct tag_examples *e, const struct encoding *x,
-                                const struct tag_word *w, int32_t *label)
+/* Appends the labels of a word's n pieces, the first of which has the word's. */
+static struct status put_labels(struct tag_examples *e, const struct tag_word *w, int64_t n,
+                                const struct label_kind *k, int32_t *labels)
 {
     const char *name = e->text.data + w->label;
-    *label = x->match == NULL ? -1 : (int32_t)label_match_find(x->match, name, strlen(name));
-    return x->match == NULL || *label >= 0 ? status_ok()
-                                           : label_match_refuse(x->match, e->path, w->line, name);
-}
-
-/* Appends a word to the current text, or ends that text first if the word does not fit. */
-static struct status encode_word(struct tag_examples *e, struct encoding *x, struct tag_word *w, bool *cut)
-{
-    int64_t room = x->max_length - input_form_n_special(&x->form);
-    int32_t label;
-    x->word.n = 0;
-    TRY(find_label(e, x, w, &label));
-    TRY(tokenizer_encode_ids(x->scratch, &x->word, e->text.data + w->text, w->n));
-    if (x->word.n == 0 && !id_list_append(&x->word, x->scratch->tokenizer->special[SPECIAL_UNKNOWN])) {
-        return out_of_memory();
-    }
-    int64_t n = (int64_t)x->word.n < room ? (int64_t)x->word.n : room;
-    if (x->ids.n > 0 && (int64_t)x->ids.n + n + x->form.after.n > x->max_length) {
-        *cut = true;
-        TRY(end_text(e, x));
-    }
-    bool has_room = x->ids.n > 0 || put_specials(x, &x->form.before);
-    w->model_label = label;
-    w->example = e->texts.n;
-    w->piece = (int64_t)x->ids.n;
-    for (int64_t i = 0; i < n; i++) {
-        has_room = has_room && put(x, x->word.ids[i], i == 0 ? label : -1);
-    }
-    return has_room ? status_ok() : out_of_memory();
-}
-
-static struct status encode_all(struct tag_examples *e, struct encoding *x)
-{
-    for (int64_t s = 0; s < e->n; s++) {
-        bool cut = false;
-        for (int64_t i = tag_examples_first(e, s); i < tag_examples_first(e, s + 1); i++) {
-            TRY(encode_word(e, x, tag_examples_word(e, i), &cut));
+    size_t bytes = (size_t)e->texts.width * sizeof *labels;
+    label_kind_clear(k, labels);
+    for (int64_t i = 0; i < n && k->is_labelled; i++) {
+        if (i == 0) {
+            TRY(label_kind_put(k, labels, 0, name, strlen(name), w->line));
         }
-        TRY(end_text(e, x));
-        e->n_cut += cut;
+        buf_append(&e->texts.labels, labels, bytes);
+        label_kind_clear(k, labels);
     }
+    return buf_status(&e->texts.labels);
+}
+
+/* Appends the pieces of a word to the text under way, or ends that text first if the word does not fit; a word
+ * that is longer than a text is cut. */
+static struct status encode_word(struct tag_examples *e, struct token_range *text, struct tag_word *w,
+                                 struct tokenizer_scratch *scratch)
+{
+    struct encoded_texts *t = &e->texts;
+    int64_t room = t->limit - input_form_n_special(&t->frame.one);
+    struct token_range word;
+    TRY(encoded_texts_tokenize(t, &word, scratch, (struct text_bytes){e->text.data + w->text, w->n}));
+    if (word.n == 0 && !id_list_append(&t->ids, scratch->tokenizer->special[SPECIAL_UNKNOWN])) {
+        return status_error(STATUS_MEMORY, "out of memory for the tokens of sentences");
+    }
+    word.n = int_smaller(int_larger(word.n, 1), room);
+    t->ids.n = (size_t)(word.first + word.n);
+    if (text->n > 0 && text->n + word.n > room) {
+        TRY(encoded_texts_add_tokens(t, *text, NULL));
+        *text = (struct token_range){word.first, 0};
+    }
+    text->n += word.n;
+    w->example = t->n;
+    w->token = word.first;
     return status_ok();
 }
 
-static struct status encode(struct tag_examples *e, struct tokenizer_scratch *scratch, int64_t max_seq_length,
-                            const struct label_match *match)
+static struct status encode_sentence(struct tag_examples *e, int64_t sentence,
+                                     struct tokenizer_scratch *scratch, const struct label_kind *k,
+                                     int32_t *labels)
 {
-    struct encoding x = {.match = match, .scratch = scratch, .max_length = max_seq_length};
-    struct input_frame frame;
-    TRY(tokenizer_frame(&frame, scratch->tokenizer, "a sentence to label"));
-    x.form = frame.one;
-    if (max_seq_length < input_form_n_special(&x.form) + 1) {
+    struct encoded_texts *t = &e->texts;
+    struct token_range text = {(int64_t)t->ids.n, 0};
+    int64_t n_before = t->n;
+    for (int64_t i = tag_examples_first(e, sentence); i < tag_examples_first(e, sentence + 1); i++) {
+        struct tag_word *w = tag_examples_word(e, i);
+        TRY(encode_word(e, &text, w, scratch));
+        TRY(put_labels(e, w, (int64_t)t->ids.n - w->token, k, labels));
+    }
+    t->n_cut += t->n > n_before;
+    return encoded_texts_add_tokens(t, text, NULL);
+}
+
+struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
+                                  int64_t max_seq_length, const struct label_kind *k)
+{
+    TRY(encoded_texts_init(&e->texts, scratch->tokenizer, max_seq_length, "a sentence to label"));
+    e->texts.of_tokens = true;
+    e->texts.width = label_kind_width(k->model);
+    if (max_seq_length < input_form_n_special(&e->texts.frame.one) + 1) {
         return status_error(STATUS_USAGE, "%lld tokens leave no room for a word beside the special tokens",
                             (long long)max_seq_length);
     }
     TRY(tokenizer_require(scratch->tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));
-    struct status s = encode_all(e, &x);
-    id_list_fini(&x.word);
-    id_list_fini(&x.ids);
-    id_list_fini(&x.labels);
-    return s;
-}
-
-struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
-                                  int64_t max_seq_length, const struct model_labels *model, bool with_labels)
-{
-    struct label_names names = {0};
-    struct label_match match = {0};
-    if (!with_labels) {
-        return encode(e, scratch, max_seq_length, NULL);
+    int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
+    struct status s = labels != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for labels");
+    for (int64_t i = 0; i < e->n && !failed(s); i++) {
+        s = encode_sentence(e, i, scratch, k, labels);
     }
-    struct status s = tag_examples_names(e, &names);
-    if (!failed(s)) {
-        label_match_init(&match, model->names, &names, e->path);
-        s = encode(e, scratch, max_seq_length, &match);
-    }
-    label_match_fini(&match);
-    label_names_fini(&names);
+    free(labels);
     return s;
 }

@@ -6,28 +6,25 @@
 #ifndef KILN_DATA_TAG_EXAMPLES_H
 #define KILN_DATA_TAG_EXAMPLES_H
 
-#include "data/labelled_texts.h"
-#include "nn/label_names.h"
-#include "text/tokenizer.h"
+#include "data/encoded_texts.h"
+#include "data/label_kind.h"
 
 struct tag_word {
     size_t text, label; /* in tag_examples.text, each ended by a NUL */
     size_t n;           /* bytes of the word */
     bool has_label;
     int64_t line;           /* of the file, from 1 */
-    int64_t example, piece; /* where its first piece is, after encoding */
-    int32_t model_label;    /* after encoding with labels */
+    int64_t example, token; /* after encoding: its text, and its first piece in texts.ids */
 };
 
 struct tag_examples {
     const char *path;   /* borrowed, for messages */
     struct buf columns; /* where words and labels were found, for people */
     struct buf text;
-    struct buf words;            /* struct tag_word */
-    struct buf sentences;        /* int64_t: the first word of each */
-    int64_t n_words, n;          /* n sentences */
-    struct labelled_texts texts; /* by tag_examples_encode */
-    int64_t n_cut;               /* sentences that were too long */
+    struct buf words;           /* struct tag_word */
+    struct buf sentences;       /* int64_t: the first word of each */
+    int64_t n_words, n;         /* n sentences */
+    struct encoded_texts texts; /* by tag_examples_encode; n_cut of them are sentences */
 };
 
 /* Begins as an empty list; `name` is for messages.  Then sentences are added, and words to the last one, with
@@ -47,10 +44,14 @@ int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
  * label. */
 struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.
- * STATUS_DATA: a word has no label, or one that is not among the names.
- * STATUS_USAGE: max_seq_length leaves no room for a word. */
+/* Fills e->texts, with labels if they were read.  STATUS_DATA: a word has no label, or one that is not of the
+ * kind.  STATUS_USAGE: max_seq_length leaves no room for a word. */
 struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
-                                  int64_t max_seq_length, const struct model_labels *model, bool with_labels);
+                                  int64_t max_seq_length, const struct label_kind *labels);
+
+/* The labels of an encoded word, [texts.width], as the batch holds them; and the row of its first piece among
+ * the tokens of all texts. */
+const int32_t *tag_examples_labels(const struct tag_examples *e, const struct tag_word *w);
+int64_t tag_examples_row(const struct encoded_texts *texts, const struct tag_word *w);
 
 #endif

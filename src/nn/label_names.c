@@ -115,6 +115,13 @@ struct status label_names_sort(struct label_names *l)
     return failed(s) ? s : label_names_index(l);
 }
 
+struct status label_names_gather(struct label_names *l, const char *name, size_t n)
+{
+    enum { MANY = 1 << 20 };
+    TRY(label_names_add(l, name, n));
+    return l->n % MANY == 0 ? label_names_sort(l) : status_ok();
+}
+
 int64_t label_names_find(const struct label_names *l, const char *name, size_t n)
 {
     const int64_t *order = (const int64_t *)(const void *)l->order.data;

@@ -23,6 +23,9 @@ void label_names_destroy(struct label_names *l);
 struct status label_names_add(struct label_names *l, const char *name, size_t n);
 struct status label_names_index(struct label_names *l);
 
+/* Appends a name to names that are sorted at last, most of which are repeated. */
+struct status label_names_gather(struct label_names *l, const char *name, size_t n);
+
 /* Sorts the names, removes duplicates and indexes them: by value if all are whole numbers, else by their
  * bytes. */
 struct status label_names_sort(struct label_names *l);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct status class_logits_init(struct class_logits *l, const struct labelled_texts *texts, int64_t n_labels)
+struct status class_logits_init(struct class_logits *l, const struct encoded_texts *texts, int64_t n_labels)
 {
-    size_t n = texts->of_tokens ? texts->ids.n : (size_t)texts->n;
-    struct example_source source = labelled_texts_source(texts, "texts");
+    size_t n = (size_t)(texts->of_tokens ? texts->n_rows : texts->n);
+    struct example_source source = encoded_texts_source(texts, "texts");
     *l = (struct class_logits){
         .texts = texts, .n_labels = n_labels, .values = calloc(n * (size_t)n_labels + 1, sizeof *l->values)};
     return l->values != NULL ? sorted_batches_order(&l->order, &source)
@@ -26,7 +26,7 @@ void class_logits_fini(struct class_logits *l)
 
 float *class_logits_get(const struct class_logits *l, int64_t i)
 {
-    int64_t row = l->texts->of_tokens ? labelled_texts_get(l->texts, i)->first : i;
+    int64_t row = l->texts->of_tokens ? encoded_texts_get(l->texts, i)->row : i;
     return l->values + row * l->n_labels;
 }
 
@@ -45,7 +45,7 @@ static struct status take(void *self, int64_t example, const tensor outputs[MODE
 
 struct request class_logits_request(struct class_logits *l)
 {
-    return (struct request){.source = labelled_texts_source(l->texts, "texts"),
+    return (struct request){.source = encoded_texts_source(l->texts, "texts"),
                             .order = l->order,
                             .outputs = 1U << output_of(l),
                             .take = take,

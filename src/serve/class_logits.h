@@ -3,13 +3,13 @@
 #ifndef KILN_SERVE_CLASS_LOGITS_H
 #define KILN_SERVE_CLASS_LOGITS_H
 
-#include "data/labelled_texts.h"
+#include "data/encoded_texts.h"
 #include "nn/label_names.h"
 #include "serve/request.h"
 
 /* Logits of all texts, [n_labels] for each or for each of its tokens. */
 struct class_logits {
-    const struct labelled_texts *texts;
+    const struct encoded_texts *texts;
     int64_t n_labels;
     float *values;
     int64_t *order; /* [texts->n] of the request: the longest first */
@@ -17,7 +17,7 @@ struct class_logits {
 
 /* Allocates them and borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed
  * init. */
-struct status class_logits_init(struct class_logits *l, const struct labelled_texts *texts, int64_t n_labels);
+struct status class_logits_init(struct class_logits *l, const struct encoded_texts *texts, int64_t n_labels);
 void class_logits_fini(struct class_logits *l);
 
 /* The logits of text i. */

@@ -2,21 +2,6 @@
 
 #include <stdlib.h>
 
-static struct status encode(struct classify_job *j, struct tokenizer_scratch *scratch, int64_t max_length,
-                            const struct text_bytes *texts, const struct text_bytes *pairs, size_t n,
-                            enum text_cut cut)
-{
-    struct pair_encoder e;
-    struct status status = pair_encoder_init(&e, scratch, max_length);
-    e.cut = cut;
-    for (size_t i = 0; i < n && !failed(status); i++) {
-        status = pair_encoder_add(&e, &j->texts, texts[i], pairs == NULL ? NULL : &pairs[i], NULL);
-    }
-    j->n_cut = e.n_cut;
-    pair_encoder_fini(&e);
-    return status;
-}
-
 static int by_score(const void *a, const void *b)
 {
     const struct class_reading *x = a, *y = b;
@@ -31,9 +16,13 @@ struct status classify_job_make(struct classify_job *j, const struct session *s,
                                 struct tokenizer_scratch *scratch, const struct text_bytes *texts,
                                 const struct text_bytes *pairs, size_t n, enum text_cut cut)
 {
-    *j = (struct classify_job){.labels = &s->model->labels,
-                               .texts.width = s->model->layout.fields[TEXT_CLASS_LABELS].width};
-    TRY(encode(j, scratch, s->max_length, texts, pairs, n, cut));
+    *j = (struct classify_job){.labels = &s->model->labels};
+    TRY(encoded_texts_init(&j->texts, s->tokenizer, s->max_length, "a text to classify"));
+    j->texts.width = s->model->layout.fields[TEXT_CLASS_LABELS].width;
+    j->texts.cut = cut;
+    for (size_t i = 0; i < n; i++) {
+        TRY(encoded_texts_add(&j->texts, scratch, texts[i], pairs == NULL ? NULL : &pairs[i]));
+    }
     TRY(class_logits_init(&j->logits, &j->texts, j->labels->n));
     j->request = class_logits_request(&j->logits);
     return status_ok();
@@ -41,7 +30,7 @@ struct status classify_job_make(struct classify_job *j, const struct session *s,
 
 struct status classify_job_read(const struct classify_job *j, struct classify_result *r)
 {
-    *r = (struct classify_result){.n = j->texts.n, .n_labels = j->labels->n, .n_cut = j->n_cut};
+    *r = (struct classify_result){.n = j->texts.n, .n_labels = j->labels->n, .n_cut = j->texts.n_cut};
     r->readings = calloc((size_t)(r->n * r->n_labels) + 1, sizeof *r->readings);
     if (r->readings == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the labels of %lld texts", (long long)r->n);
@@ -59,7 +48,7 @@ struct status classify_job_read(const struct classify_job *j, struct classify_re
 void classify_job_fini(struct classify_job *j)
 {
     class_logits_fini(&j->logits);
-    labelled_texts_fini(&j->texts);
+    encoded_texts_fini(&j->texts);
 }
 
 struct status classify_texts(struct session *s, struct classify_result *result,

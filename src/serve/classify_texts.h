@@ -3,7 +3,6 @@
 #ifndef KILN_SERVE_CLASSIFY_TEXTS_H
 #define KILN_SERVE_CLASSIFY_TEXTS_H
 
-#include "data/pair_encoder.h"
 #include "serve/class_logits.h"
 #include "serve/session.h"
 
@@ -17,9 +16,8 @@ struct classify_result {
 struct classify_job {
     struct request request;
     const struct model_labels *labels; /* of the session's model, borrowed */
-    struct labelled_texts texts;
+    struct encoded_texts texts;
     struct class_logits logits;
-    int64_t n_cut;
 };
 
 /* As classify_texts, but for what is cut; the texts are not read after it. */

@@ -4,7 +4,7 @@
 #define KILN_SERVE_EMBED_PLAN_H
 
 #include "core/buf.h"
-#include "data/pair_encoder.h"
+#include "data/encoded_texts.h"
 #include "serve/session.h"
 
 enum embed_choice { EMBED_AS_MODEL, EMBED_YES, EMBED_NO };

@@ -1,14 +1,13 @@
 #include "serve/squad_predict.h"
 
 #include "data/sorted_batches.h"
-#include "data/squad_batches.h"
 
 #include <stdlib.h>
 
 struct status squad_predict_init(struct squad_prediction *p, struct squad_answers *answers)
 {
-    size_t longest = (size_t)answers->features->max_length + 1;
-    struct example_source source = squad_batches_source(answers->features);
+    size_t longest = (size_t)answers->features->texts.max_length + 1;
+    struct example_source source = squad_features_source(answers->features);
     *p = (struct squad_prediction){.answers = answers,
                                    .start = malloc(longest * sizeof *p->start),
                                    .end = malloc(longest * sizeof *p->end)};
@@ -38,7 +37,7 @@ static struct status take(void *self, int64_t feature, const tensor outputs[MODE
 
 struct request squad_predict_request(struct squad_prediction *p)
 {
-    return (struct request){.source = squad_batches_source(p->answers->features),
+    return (struct request){.source = squad_features_source(p->answers->features),
                             .order = p->order,
                             .outputs = 1U << MODEL_SPAN_LOGITS,
                             .take = take,

@@ -8,7 +8,7 @@
 /* The logits of one feature as starts and ends, for the answers. */
 struct squad_prediction {
     struct squad_answers *answers; /* initialised for the features; borrowed */
-    float *start, *end;            /* [features->max_length] */
+    float *start, *end;            /* [features->texts.max_length] */
     int64_t *order;                /* [features->n] of the request: the longest first */
 };
 

@@ -16,33 +16,20 @@ const float *tag_text_logits(const struct tag_text_job *j, int64_t token)
     return class_logits_get(&j->logits, w) + (j->n_before + token - first) * j->logits.n_labels;
 }
 
-/* Appends the window from `first` on, with `ids` as room. */
-static struct status add_window(struct tag_text_job *j, const struct input_form *form, struct id_list *ids,
-                                int64_t first)
+static struct status add_windows(struct tag_text_job *j)
 {
-    int64_t n = int_smaller(j->room, (int64_t)j->tokens.n - first);
-    ids->n = 0;
-    TRY(input_specials_append(ids, &form->before));
+    struct encoded_texts *w = &j->windows;
+    struct token_range window = {0};
+    int64_t n = (int64_t)j->tokens.n;
     for (int64_t i = 0; i < n; i++) {
-        if (!id_list_append(ids, j->tokens.tokens[first + i].id)) {
+        if (!id_list_append(&w->ids, j->tokens.tokens[i].id)) {
             return status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
         }
     }
-    TRY(input_specials_append(ids, &form->after));
-    return labelled_texts_add(&j->windows, ids->ids, (int64_t)ids->n, input_form_n_first(form, n, 0), NULL);
-}
-
-static struct status add_windows(struct tag_text_job *j, const struct input_form *form)
-{
-    struct id_list ids = {0};
-    struct status s = status_ok();
-    int64_t n = (int64_t)j->tokens.n, end = 0;
-    for (int64_t first = 0; (first == 0 || end < n) && !failed(s); first += j->room - j->stride) {
-        s = add_window(j, form, &ids, first);
-        end = first + j->room;
+    while (encoded_texts_next_window(&window, n, j->room, j->room - j->stride)) {
+        TRY(encoded_texts_add_tokens(w, window, NULL));
     }
-    id_list_fini(&ids);
-    return s;
+    return n > 0 ? status_ok() : encoded_texts_add_tokens(w, window, NULL);
 }
 
 struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
@@ -54,14 +41,15 @@ struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
     *j = (struct tag_text_job){.labels = &s->model->labels,
                                .room = room,
                                .stride = stride < 0 ? room / 4 : stride,
-                               .n_before = form->before.n,
-                               .windows = {.of_tokens = true}};
+                               .n_before = form->before.n};
     if (j->stride >= room) {
         return status_error(STATUS_USAGE, "a stride of %lld tokens is not less than the %lld of a window",
                             (long long)j->stride, (long long)room);
     }
+    TRY(encoded_texts_init(&j->windows, s->tokenizer, s->max_length, "a text to label"));
+    j->windows.of_tokens = true;
     TRY(tokenizer_encode(scratch, &j->tokens, text->bytes, text->n));
-    TRY(add_windows(j, form));
+    TRY(add_windows(j));
     TRY(class_logits_init(&j->logits, &j->windows, j->labels->n));
     j->request = class_logits_request(&j->logits);
     return status_ok();
@@ -70,6 +58,6 @@ struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
 void tag_text_job_fini(struct tag_text_job *j)
 {
     class_logits_fini(&j->logits);
-    labelled_texts_fini(&j->windows);
+    encoded_texts_fini(&j->windows);
     token_list_fini(&j->tokens);
 }

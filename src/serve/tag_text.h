@@ -14,7 +14,7 @@ struct tag_text_job {
     struct token_list tokens;          /* of the text, without special tokens */
     int64_t room, stride;              /* tokens of a window, and of its overlap with the next */
     int64_t n_before;                  /* special tokens before them */
-    struct labelled_texts windows;
+    struct encoded_texts windows;
     struct class_logits logits;
 };
 

@@ -6,7 +6,7 @@
 
 const float *tag_words_logits(const struct class_logits *l, const struct tag_word *w)
 {
-    return class_logits_get(l, w->example) + w->piece * l->n_labels;
+    return l->values + tag_examples_row(l->texts, w) * l->n_labels;
 }
 
 static struct status put_sentences(struct tag_examples *e, const struct tag_sentence *sentences, size_t n)
@@ -29,7 +29,8 @@ struct status tag_job_make(struct tag_job *j, const struct session *s, struct to
     tag_examples_init(&j->sentences, "a sentence");
     TRY(put_sentences(&j->sentences, sentences, n_sentences));
     if (j->sentences.n_words > 0) { /* nothing is asked of a tokenizer for no words */
-        TRY(tag_examples_encode(&j->sentences, scratch, s->max_length, j->labels, false));
+        TRY(tag_examples_encode(&j->sentences, scratch, s->max_length,
+                                &(struct label_kind){.model = j->labels}));
     }
     TRY(class_logits_init(&j->logits, &j->sentences.texts, j->labels->n));
     j->request = class_logits_request(&j->logits);
@@ -70,7 +71,7 @@ struct status tag_job_read(const struct tag_job *j, struct tag_result *r)
     *r = (struct tag_result){.words = calloc(n + 1, sizeof *r->words),
                              .entities = calloc(n + 1, sizeof *r->entities),
                              .n = j->sentences.n_words,
-                             .n_cut = j->sentences.n_cut};
+                             .n_cut = j->sentences.texts.n_cut};
     bool has_room = all != NULL && names != NULL && r->words != NULL && r->entities != NULL;
     if (has_room) {
         read_words(r, j, all, names);

@@ -2,7 +2,7 @@
 #ifndef KILN_SERVICE_CALL_CUT_H
 #define KILN_SERVICE_CALL_CUT_H
 
-#include "data/pair_encoder.h"
+#include "data/encoded_texts.h"
 #include "service/call.h"
 
 /* Reads "truncate" and "truncation_direction"; by default ends are cut.  False: the call has failed. */

@@ -71,8 +71,8 @@ void classify_call_start(struct classify_call *k)
         return;
     }
     c->n_texts = (int64_t)k->n;
-    c->n_tokens = (int64_t)k->job.texts.ids.n;
-    c->n_cut = k->job.n_cut;
+    c->n_tokens = k->job.texts.n_rows;
+    c->n_cut = k->job.texts.n_cut;
     k->requests[0] = &k->job.request;
     c->work = (struct work){.lane = c->model->lanes[ANSWER_CLASSIFY],
                             .requests = k->requests,

@@ -48,9 +48,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
                      options));
     c->n_characters +=
         call_characters(question, strlen(question)) + call_characters(context, strlen(context));
-    for (int64_t i = 0; i < j->features.n; i++) {
-        c->n_tokens += squad_feature_length(&j->features, i);
-    }
+    c->n_tokens += j->features.texts.n_rows;
     return status_ok();
 }
 

@@ -282,7 +282,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     }
     TRY(tag_text_job_make(j, &c->model->sessions[ANSWER_TAG], scratch, &text, o->stride));
     c->n_characters += call_characters(text.bytes, text.n);
-    c->n_tokens += (int64_t)j->windows.ids.n;
+    c->n_tokens += j->windows.n_rows;
     return status_ok();
 }
 

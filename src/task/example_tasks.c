@@ -3,8 +3,6 @@
 #include "core/log.h"
 #include "data/class_examples.h"
 #include "data/class_score.h"
-#include "data/label_match.h"
-#include "data/squad_batches.h"
 #include "data/squad_score.h"
 #include "data/tag_file.h"
 #include "io/file.h"
@@ -47,9 +45,9 @@ struct example_kind {
     struct status (*names)(const struct example_file *e, enum label_problem problem,
                            struct label_names *names);
     enum label_problem (*problem)(const struct example_file *e);
-    /* Makes sequences, with their labels if `labelled`, logs them and sets the data's numbers. */
+    /* Makes sequences, logs them and sets the data's numbers. */
     struct status (*encode)(struct example_task *t, struct example_file *e, struct finetune_data *data,
-                            bool labelled);
+                            struct tokenizer_scratch *scratch, const struct label_kind *labels);
 };
 
 static void example_file_fini(struct example_file *e)
@@ -99,7 +97,7 @@ static struct status find_labels(struct example_task *t, const struct example_ki
         return status_error(STATUS_DATA, "%s has %lld labels in all, but classification needs two",
                             t->train.path, (long long)labels->n);
     }
-    label_match_list(&names, labels->names);
+    label_kind_list(&names, labels->names);
     log_info("a new classifier for %s: %lld labels: %s", label_problem_name(problem), (long long)labels->n,
              buf_text(&names));
     buf_fini(&names);
@@ -122,17 +120,38 @@ static struct request predicted_logits(void *self)
 
 /* ---- reading ---- */
 
+/* A file that a run reads. */
+struct example_use {
+    bool is_used, is_labelled;
+    const char *path;
+    struct example_file *file;
+    struct finetune_data *data;
+};
+
+static struct status encode(struct example_task *t, const struct example_kind *kind,
+                            const struct example_use *use)
+{
+    struct label_names names = {0};
+    struct label_kind labels = {.model = t->labels, .path = use->path};
+    struct tokenizer_scratch scratch;
+    struct status s = tokenizer_scratch_init(&scratch, t->tokenizer);
+    if (!failed(s) && kind->names != NULL && use->is_labelled) {
+        s = kind->names(use->file, t->labels->problem, &names);
+        label_kind_read(&labels, &names);
+    }
+    s = failed(s) ? s : kind->encode(t, use->file, use->data, &scratch, &labels);
+    label_kind_fini(&labels);
+    tokenizer_scratch_fini(&scratch);
+    return s;
+}
+
 static struct status read(struct example_task *t, const struct example_kind *kind, struct finetune *f)
 {
     const struct finetune_options *o = f->options;
-    const struct {
-        bool is_used, labelled;
-        const char *path;
-        struct example_file *file;
-        struct finetune_data *data;
-    } uses[] = {{o->do_train, true, o->train_file, &t->train, &f->train},
-                {o->eval_file != NULL, true, o->eval_file, &t->heldout, &f->heldout},
-                {o->do_predict, o->do_eval, o->predict_file, &t->predict, &f->predict}};
+    const struct example_use uses[] = {
+        {o->do_train, true, o->train_file, &t->train, &f->train},
+        {o->eval_file != NULL, true, o->eval_file, &t->heldout, &f->heldout},
+        {o->do_predict, o->do_eval, o->predict_file, &t->predict, &f->predict}};
     enum { N_USES = sizeof uses / sizeof uses[0] };
     t->tokenizer = &f->model.tokenizer;
     for (int i = 0; i < N_USES; i++) {
@@ -146,9 +165,7 @@ static struct status read(struct example_task *t, const struct example_kind *kin
         TRY(find_labels(t, kind, f));
     }
     for (int i = 0; i < N_USES; i++) {
-        if (uses[i].is_used) {
-            TRY(kind->encode(t, uses[i].file, uses[i].data, uses[i].labelled));
-        }
+        TRY(uses[i].is_used ? encode(t, kind, &uses[i]) : status_ok());
     }
     return status_ok();
 }
@@ -167,8 +184,10 @@ static void close_task(void *self)
 
 /* ---- questions ---- */
 
+/* The answers of what is predicted are read for their score alone. */
 static struct status encode_questions(struct example_task *t, struct example_file *e,
-                                      struct finetune_data *data, bool labelled)
+                                      struct finetune_data *data, struct tokenizer_scratch *scratch,
+                                      const struct label_kind *labels)
 {
     const struct example_options *o = t->options;
     bool predicts = e == &t->predict;
@@ -180,13 +199,13 @@ static struct status encode_questions(struct example_task *t, struct example_fil
                                             .doc_stride = o->doc_stride,
                                             .max_query_length = o->max_query_length,
                                             .training = !predicts};
-    (void)labelled; /* the answers of what is predicted are read for their score alone */
+    (void)labels;
     TRY(squad_examples_open(
         &e->questions, e->path,
         (struct squad_read_options){!predicts, o->version_2_with_negative, o->run.encoding}));
-    TRY(squad_features_build(&e->windows, &e->questions, t->tokenizer, windows));
+    TRY(squad_features_encode(&e->windows, &e->questions, scratch, windows));
     data->n_examples = e->questions.n;
-    data->source = squad_batches_source(&e->windows);
+    data->source = squad_features_source(&e->windows);
     log_info("%s: %s: %lld questions, %lld features",
              predicts           ? "prediction"
              : e == &t->heldout ? "held out"
@@ -285,20 +304,20 @@ static enum label_problem problem_of_texts(const struct example_file *e)
 }
 
 static struct status encode_texts(struct example_task *t, struct example_file *e, struct finetune_data *data,
-                                  bool labelled)
+                                  struct tokenizer_scratch *scratch, const struct label_kind *labels)
 {
     int64_t longest = t->options->run.run.max_seq_length;
     struct buf about = {0};
-    TRY(class_examples_encode(&e->texts, t->tokenizer, longest, t->labels, labelled));
+    TRY(class_examples_encode(&e->texts, scratch, longest, labels));
     class_examples_describe(&about, &e->texts);
     log_info("%s: %lld texts: %s", e->path, (long long)e->texts.texts.n, buf_text(&about));
     buf_fini(&about);
-    if (e->texts.n_cut > 0) {
+    if (e->texts.texts.n_cut > 0) {
         log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and are cut", e->path,
-                    (long long)e->texts.n_cut, (long long)longest);
+                    (long long)e->texts.texts.n_cut, (long long)longest);
     }
     data->n_examples = e->texts.texts.n;
-    data->source = labelled_texts_source(&e->texts.texts, "texts");
+    data->source = encoded_texts_source(&e->texts.texts, "texts");
     return e == &t->predict ? class_logits_init(&t->logits, &e->texts.texts, t->labels->n) : status_ok();
 }
 
@@ -357,7 +376,7 @@ static struct status write_texts(void *self, struct buf *names)
 static struct status score_texts(void *self, struct score_list *scores, json_t *tables)
 {
     const struct example_task *t = self;
-    const struct labelled_texts *texts = &t->predict.texts.texts;
+    const struct encoded_texts *texts = &t->predict.texts.texts;
     return status_context(class_score(scores, tables, t->labels, texts->n, t->logits.values,
                                       (const int32_t *)(const void *)texts->labels.data),
                           "%s", t->predict.path);
@@ -395,24 +414,20 @@ static void tell_words(const struct tag_examples *e, int64_t longest)
     log_info("%s: %lld sentences, %lld words: %s; the first is %s", e->path, (long long)e->n,
              (long long)e->n_words, buf_text(&e->columns), buf_text(&about));
     buf_fini(&about);
-    if (e->n_cut > 0) {
+    if (e->texts.n_cut > 0) {
         log_warning("%s: %lld sentences have more than the %lld tokens of --max_seq_length, and are split",
-                    e->path, (long long)e->n_cut, (long long)longest);
+                    e->path, (long long)e->texts.n_cut, (long long)longest);
     }
 }
 
 static struct status encode_words(struct example_task *t, struct example_file *e, struct finetune_data *data,
-                                  bool labelled)
+                                  struct tokenizer_scratch *scratch, const struct label_kind *labels)
 {
     int64_t longest = t->options->run.run.max_seq_length;
-    struct tokenizer_scratch scratch;
-    struct status s = tokenizer_scratch_init(&scratch, t->tokenizer);
-    s = failed(s) ? s : tag_examples_encode(&e->words, &scratch, longest, t->labels, labelled);
-    tokenizer_scratch_fini(&scratch);
-    TRY(s);
+    TRY(tag_examples_encode(&e->words, scratch, longest, labels));
     tell_words(&e->words, longest);
     data->n_examples = e->words.n;
-    data->source = labelled_texts_source(&e->words.texts, "sentences");
+    data->source = encoded_texts_source(&e->words.texts, "sentences");
     return e == &t->predict ? class_logits_init(&t->logits, &e->words.texts, t->labels->n) : status_ok();
 }
 
@@ -484,7 +499,7 @@ static void count_entities(const struct example_task *t, struct tag_counts *coun
         int64_t first = tag_examples_first(e, s), n = tag_examples_first(e, s + 1) - first;
         for (int64_t i = 0; i < n; i++) {
             const struct tag_word *w = tag_examples_word(e, first + i);
-            truth[i] = label_names_get(t->labels->names, w->model_label);
+            truth[i] = label_names_get(t->labels->names, *tag_examples_labels(e, w));
             said[i] = label_of(t, w);
         }
         tag_score_add(counts, truth, said, n);

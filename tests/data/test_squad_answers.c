@@ -62,7 +62,7 @@ static void answer(struct answered *r, const json_t *c, const json_t *dataset, s
     EXPECT_OK(squad_answers_init(&r->answers, &r->examples, &r->features, t, ao));
     uint64_t state = (uint64_t)get_int(c, "seed");
     for (int64_t i = 0; i < r->features.n; i++) {
-        int64_t n = squad_feature_length(&r->features, i);
+        int64_t n = encoded_texts_length(&r->features.texts, i);
         make_logits(start, n, i % 2 != 0, &state);
         make_logits(end, n, i % 2 != 0, &state);
         if (r->features.features[i].example % 2 != 0) {
@@ -297,7 +297,7 @@ static void test_long_text(const char *vocab_text)
                                  (struct squad_answer_options){20, 30, false, 0}));
     for (int64_t i = r.features.n - 1; i >= 0; i--) { /* in any order */
         float start[64] = {0}, end[64] = {0};
-        for (int64_t p = 0; p < squad_feature_length(&r.features, i); p++) {
+        for (int64_t p = 0; p < encoded_texts_length(&r.features.texts, i); p++) {
             int32_t word = squad_feature_word(&r.features, i, p),
                     before = squad_feature_word(&r.features, i, p - 1);
             start[p] = word == AT && before == AT ? 5.0F - (float)p / 64 : 0; /* the first of them is "the" */

@@ -37,29 +37,50 @@ static void set_lower_case(struct tokenizer *t, const json_t *c)
     EXPECT_OK(tokenizer_set_lower_case(t, lower_case == NULL || json_is_true(lower_case)));
 }
 
+/* The tokens of an example's context, word by word. */
+static int64_t count_tokens(const struct squad_examples *e, const struct tokenizer *t, int64_t example)
+{
+    const struct squad_context *c = squad_example_context(e, example);
+    struct tokenizer_scratch scratch;
+    struct id_list ids = {0};
+    EXPECT_OK(tokenizer_scratch_init(&scratch, t));
+    for (int32_t i = 0; i < c->n_words; i++) {
+        struct squad_word w = e->words[c->first_word + i];
+        EXPECT_OK(tokenizer_encode_ids(&scratch, &ids, squad_context_text(e, c) + w.start,
+                                       (size_t)(w.end - w.start)));
+    }
+    int64_t n = (int64_t)ids.n;
+    id_list_fini(&ids);
+    tokenizer_scratch_fini(&scratch);
+    return n;
+}
+
 /* Every token of every context is in a window of every question about it. */
-static void expect_covered(const struct squad_features *f)
+static void expect_covered(const struct squad_features *f, const struct squad_examples *e,
+                           const struct tokenizer *t)
 {
     for (int64_t x = 0; x < f->n_examples; x++) {
-        int32_t c = f->example_contexts[x];
-        int64_t n = f->context_starts[c + 1] - f->context_starts[c], end = 0;
+        int64_t begin = 0, end = 0;
         for (int64_t i = f->first_features[x]; i < f->first_features[x + 1]; i++) {
-            EXPECT(f->features[i].window_start <= end, "tokens before window %lld are in none", (long long)i);
-            end = f->features[i].window_start + f->features[i].window_length;
+            struct token_range w = encoded_texts_get(&f->texts, i)->b;
+            begin = i == f->first_features[x] ? w.first : begin;
+            EXPECT(w.first - begin <= end, "tokens before window %lld are in none", (long long)i);
+            end = w.first - begin + w.n;
         }
-        EXPECT(end == n, "%lld of %lld tokens covered", (long long)end, (long long)n);
+        EXPECT(end == count_tokens(e, t, x), "%lld tokens covered", (long long)end);
     }
 }
 
 /* The numbers of a feature in the order of the golden file's hash; returns how many. */
 static size_t list_feature(int32_t *out, const struct squad_features *f, int64_t i)
 {
-    int64_t n = squad_feature_length(f, i);
+    int64_t n = encoded_texts_length(&f->texts, i);
     const struct squad_feature *w = &f->features[i];
-    int32_t head[] = {w->example, (int32_t)n, (int32_t)squad_feature_first_length(f, i), w->start, w->end};
+    int32_t head[] = {w->example, (int32_t)n, (int32_t)encoded_texts_first_length(&f->texts, i), w->start,
+                      w->end};
     memcpy(out, head, sizeof head);
     int32_t *to = out + 5;
-    squad_feature_fill(f, i, to);
+    encoded_texts_write(&f->texts, i, to);
     for (int64_t p = 0; p < n; p++) {
         to[n + p] = squad_feature_word(f, i, p);
         to[2 * n + p] = to[n + p] >= 0 && squad_feature_is_max_context(f, i, p);
@@ -107,7 +128,7 @@ static void test_made_up(void)
             expect_numbers(json_object_get(wanted, "words"), got + 5 + n, n, "words", i);
             expect_numbers(json_object_get(wanted, "best"), got + 5 + 2 * n, n, "best", i);
         }
-        expect_covered(&f);
+        expect_covered(&f, &e, &small);
         squad_features_fini(&f);
         squad_examples_fini(&e);
     }
@@ -166,7 +187,7 @@ static void test_squad_dev(void)
         EXPECT(e.n_misaligned == json_integer_value(json_object_get(c, "left_out")), "left out");
         EXPECT(strcmp(hash, json_string_value(json_object_get(c, "hash"))) == 0, "case %zu of %s: hash %s", k,
                name, hash);
-        expect_covered(&f);
+        expect_covered(&f, &e, &tokenizer);
         squad_features_fini(&f);
         squad_examples_fini(&e);
     }

@@ -4,7 +4,6 @@
 #include "test.h"
 
 #include "data/class_examples.h"
-#include "data/label_match.h"
 #include "data/tag_file.h"
 #include "io/file.h"
 
@@ -248,7 +247,6 @@ static void test_match(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct label_names model = {0}, file = {0};
-        struct label_match m;
         for (int k = 0; k < 3; k++) {
             EXPECT_OK(cases[i].model[k] == NULL
                           ? status_ok()
@@ -258,12 +256,15 @@ static void test_match(void)
                           : label_names_add(&file, cases[i].file[k], strlen(cases[i].file[k])));
         }
         EXPECT_OK(label_names_index(&model));
-        label_match_init(&m, &model, &file, "file");
-        int64_t found = label_match_find(&m, cases[i].find, strlen(cases[i].find));
+        struct model_labels labels = {.n = model.n, .names = &model};
+        struct label_kind k = {.model = &labels, .path = "file"};
+        int32_t put = -1;
+        label_kind_read(&k, &file);
+        int64_t found = label_kind_find(&k, cases[i].find, strlen(cases[i].find));
         EXPECT(found == cases[i].wanted, "case %zu: %s is label %lld", i, cases[i].find, (long long)found);
-        EXPECT_ERROR(label_match_refuse(&m, "file", 7, "y"), STATUS_DATA,
+        EXPECT_ERROR(label_kind_put(&k, &put, 0, "y", 1, 7), STATUS_DATA,
                      "file line 7: the model has no label y");
-        label_match_fini(&m);
+        label_kind_fini(&k);
         label_names_fini(&model);
     }
 }
@@ -384,7 +385,7 @@ static void test_cut(void)
                                      {20, 0, 11, 11, 0}, {30, 15, 11, 6, 5}};
     for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
         int64_t a = cut[i][0], b = cut[i][1];
-        pair_encoder_cut(&a, &b, cut[i][2]);
+        encoded_texts_cut(&a, &b, cut[i][2]);
         EXPECT(a == cut[i][3] && b == cut[i][4], "%lld and %lld in %lld: %lld and %lld", (long long)cut[i][0],
                (long long)cut[i][1], (long long)cut[i][2], (long long)a, (long long)b);
     }

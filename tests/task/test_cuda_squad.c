@@ -8,7 +8,7 @@
 
 #include "checkop_backend.h"
 #include "nn/bert/bert_model.h"
-#include "data/squad_batches.h"
+#include "data/squad_features.h"
 #include "data/squad_examples.h"
 #include "task/finetune_job.h"
 #include "core/stop.h"
@@ -74,7 +74,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
                                      .unit = "questions",
                                      .n_examples = c->examples.n,
                                      .counts_examples = true,
-                                     .source = squad_batches_source(&c->features)};
+                                     .source = squad_features_source(&c->features)};
     snprintf(c->train_file, sizeof c->train_file, "%s/questions.json", directory);
     EXPECT_OK(file_write_atomic(c->train_file, questions, sizeof questions - 1));
     c->options = (struct finetune_options){

@@ -6,7 +6,6 @@
 
 #include "core/hash.h"
 #include "data/shard_set.h"
-#include "data/pair_encoder.h"
 #include "data/squad_features.h"
 #include "data/tag_examples.h"
 #include "io/json_file.h"
@@ -251,9 +250,9 @@ static void questions_want_a_separator(void)
                  "has no separator token, which a question with its context needs");
     t.special[SPECIAL_SEPARATOR] = 2;
     EXPECT_OK(squad_features_build(&f, &e, &t, options));
-    EXPECT(f.n == 1 && squad_feature_length(&f, 0) == 3 + 4 + 5, "%lld features", (long long)f.n);
+    EXPECT(f.n == 1 && encoded_texts_length(&f.texts, 0) == 3 + 4 + 5, "%lld features", (long long)f.n);
     int32_t ids[12];
-    squad_feature_fill(&f, 0, ids);
+    encoded_texts_write(&f.texts, 0, ids);
     EXPECT(ids[0] == 1 && ids[1] == 'o' && ids[5] == 2 && ids[6] == 'a' && ids[7] == 't' && ids[11] == 2,
            "other tokens");
     squad_features_fini(&f);
@@ -371,16 +370,19 @@ static struct status open_framed(struct tokenizer *t, const char *post_processor
     return tokenizer_open_directory(t, &max_length, fixture_path("framed"));
 }
 
-static void expect_frame(const struct labelled_texts *texts, const char *wanted, int64_t n_first)
+/* The last of the texts. */
+static void expect_frame(const struct encoded_texts *texts, const char *wanted, int64_t wanted_first)
 {
     struct buf line = {0};
-    const struct labelled_text *x = labelled_texts_get(texts, texts->n - 1);
-    for (int64_t i = 0; i < x->n; i++) {
-        buf_printf(&line, "%s%d", i == 0 ? "" : " ", texts->ids.ids[x->first + i]);
+    int64_t last = texts->n - 1, n_first = encoded_texts_first_length(texts, last);
+    int32_t ids[32];
+    encoded_texts_write(texts, last, ids);
+    for (int64_t i = 0; i < encoded_texts_length(texts, last); i++) {
+        buf_printf(&line, "%s%d", i == 0 ? "" : " ", ids[i]);
     }
-    EXPECT(strcmp(buf_text(&line), wanted) == 0 && x->n_first == n_first,
-           "%s, %lld of segment 0; not %s, %lld", buf_text(&line), (long long)x->n_first, wanted,
-           (long long)n_first);
+    EXPECT(strcmp(buf_text(&line), wanted) == 0 && n_first == wanted_first,
+           "%s, %lld of segment 0; not %s, %lld", buf_text(&line), (long long)n_first, wanted,
+           (long long)wanted_first);
     buf_fini(&line);
 }
 
@@ -390,16 +392,11 @@ static void expect_window(const struct tokenizer *t, const char *wanted, int64_t
     static const char *const question = "un";
     struct squad_examples e;
     struct squad_features f;
-    struct labelled_texts texts = {.width = 1};
-    int32_t ids[32];
     EXPECT_OK(squad_examples_ask(&e, "A a", 3, &question, 1));
     EXPECT_OK(squad_features_build(&f, &e, t, (struct squad_feature_options){32, 16, 8, false}));
-    squad_feature_fill(&f, 0, ids);
-    EXPECT_OK(labelled_texts_add(&texts, ids, squad_feature_length(&f, 0), squad_feature_first_length(&f, 0),
-                                 NULL));
-    expect_frame(&texts, wanted, n_first);
-    EXPECT(squad_feature_word(&f, 0, squad_feature_window_at(&f, 0) + 1) == 1, "the place of the window");
-    labelled_texts_fini(&texts);
+    expect_frame(&f.texts, wanted, n_first);
+    EXPECT(squad_feature_word(&f, 0, encoded_texts_second_at(&f.texts, 0) + 1) == 1,
+           "the place of the window");
     squad_features_fini(&f);
     squad_examples_fini(&e);
 }
@@ -412,19 +409,17 @@ static void frame_is(const char *post_processor, const char *one, int64_t one_fi
     EXPECT_OK(open_framed(&t, post_processor));
     for (int again = 0; again < 2; again++) {
         struct tokenizer_scratch scratch;
-        struct pair_encoder e;
-        struct labelled_texts texts = {.width = 1};
+        struct encoded_texts texts;
         struct text_bytes a = {"un", 2}, b = {"A a", 3};
         int64_t max_length;
         EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
-        EXPECT_OK(pair_encoder_init(&e, &scratch, 32));
-        EXPECT_OK(pair_encoder_add(&e, &texts, a, NULL, NULL));
+        EXPECT_OK(encoded_texts_init(&texts, &t, 32, "a text"));
+        EXPECT_OK(encoded_texts_add(&texts, &scratch, a, NULL));
         expect_frame(&texts, one, one_first);
-        EXPECT_OK(pair_encoder_add(&e, &texts, a, &b, NULL));
+        EXPECT_OK(encoded_texts_add(&texts, &scratch, a, &b));
         expect_frame(&texts, pair, pair_first);
         expect_window(&t, pair, pair_first);
-        labelled_texts_fini(&texts);
-        pair_encoder_fini(&e);
+        encoded_texts_fini(&texts);
         tokenizer_scratch_fini(&scratch);
         EXPECT_OK(tokenizer_files_write_all(&t, fixture_path("framed"), 32));
         EXPECT_OK(tokenizer_open_directory(&back, &max_length, fixture_path("framed")));

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "corpus/not_text.h"
 #include "data/class_examples.h"
+#include "data/table_open.h"
 #include "data/tag_file.h"
 #include "io/file.h"
 #include "text/wordpiece_tokenizer.h"
@@ -118,7 +119,7 @@ static void check_again(const struct table_file *t)
     write_again(t, &text);
     if (not_text_find(text.data, text.n) == NULL) {
         write_file(paths[0], text.data, text.n);
-        struct status s = table_file_open(&again, paths[0], &(struct table_options){0});
+        struct status s = table_open(&again, paths[0], &(struct table_options){0});
         CHECK(!failed(s), "written again: %s", s.message);
         check_same(&again, t);
         table_file_close(&again);
@@ -210,7 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         classify(path, &scratch, (enum label_problem)(data[0] / N_FORMATS % 4));
     }
     tag(path, &scratch);
-    if (format < COLUMNS && !failed(table_file_open(&table, path, &(struct table_options){0}))) {
+    if (format < COLUMNS && !failed(table_open(&table, path, &(struct table_options){0}))) {
         check_table(&table);
         if (format < 2) {
             check_again(&table);

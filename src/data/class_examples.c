@@ -1,5 +1,6 @@
 #include "data/class_examples.h"
 
+#include "data/table_open.h"
 #include "text/excerpt.h"
 
 #include <stdlib.h>
@@ -168,7 +169,7 @@ struct status class_examples_open(struct class_examples *e, const char *path, co
         n += names[n] != NULL;
     }
     *e = (struct class_examples){.separator = c->separator};
-    TRY(table_file_open(&e->table, path, &(struct table_options){c->encoding, names, c->no_header}));
+    TRY(table_open(&e->table, path, &(struct table_options){c->encoding, names, c->no_header}));
     struct status s =
         e->table.n_rows > 0 ? find_columns(e, c) : status_error(STATUS_DATA, "%s has no texts", path);
     if (failed(s)) {

@@ -1,10 +1,10 @@
-/* encoded_texts: texts, pairs of texts and windows of texts as sequences of tokens, with their labels: what a
- * model is fine-tuned on and what it predicts.
+/* encoded_texts: texts, pairs of texts and windows of texts as sequences of tokens, with their labels: what
+ * a model is fine-tuned on and what it predicts.
  *
- * The rule: a text is tokenized once, and a sequence is one or two ranges of tokens in the tokenizer's frame,
- * such as [CLS] a [SEP] b [SEP]; windows of a text share its tokens.  A pair that is too long loses the ends of
- * its longer text, both where both are, as `transformers`' truncation "longest_first" cuts; or the
- * beginnings. */
+ * The rule: a text is tokenized once, and a sequence is one or two ranges of tokens in the tokenizer's
+ * frame, such as [CLS] a [SEP] b [SEP]; windows of a text share its tokens.  A pair that is too long loses
+ * the ends of its longer text, both where both are, as `transformers`' truncation "longest_first" cuts; or
+ * the beginnings. */
 #ifndef KILN_DATA_ENCODED_TEXTS_H
 #define KILN_DATA_ENCODED_TEXTS_H
 
@@ -52,16 +52,16 @@ struct status encoded_texts_tokenize(struct encoded_texts *t, struct token_range
 struct status encoded_texts_add_tokens(struct encoded_texts *t, struct token_range a,
                                        const struct token_range *b);
 
-/* Appends text a, with `b` behind it unless that is NULL, and cuts what is too long.  STATUS_USAGE: the limit
- * leaves no room for the special tokens.  STATUS_DATA: nothing is to be cut, and it is too long. */
+/* Appends text a, with `b` behind it unless that is NULL, and cuts what is too long.  STATUS_USAGE: the
+ * limit leaves no room for the special tokens.  STATUS_DATA: nothing is to be cut, and it is too long. */
 struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratch *scratch,
                                 struct text_bytes a, const struct text_bytes *b);
 
 /* Lengths of two texts after truncation to `room` tokens in all. */
 void encoded_texts_cut(int64_t *a, int64_t *b, int64_t room);
 
-/* Moves to the next window of n tokens, at most `room` in each and `step` from one to the next, from a zeroed
- * range on; false after the last. */
+/* Moves to the next window of n tokens, at most `room` in each and `step` from one to the next, from a
+ * zeroed range on; false after the last. */
 bool encoded_texts_next_window(struct token_range *window, int64_t n, int64_t room, int64_t step);
 
 const struct encoded_text *encoded_texts_get(const struct encoded_texts *t, int64_t i);

@@ -1,7 +1,7 @@
 /* label_kind: how the labels of a file become those of a batch: a class, several classes, or numbers.
  *
- * The rule: a class is found by name.  A model whose labels are LABEL_0, LABEL_1, ..., as `transformers` calls
- * them where nobody named them, takes the label i of a file as LABEL_i. */
+ * The rule: a class is found by name.  A model whose labels are LABEL_0, LABEL_1, ..., as `transformers`
+ * calls them where nobody named them, takes the label i of a file as LABEL_i. */
 #ifndef KILN_DATA_LABEL_KIND_H
 #define KILN_DATA_LABEL_KIND_H
 

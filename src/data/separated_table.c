@@ -1,7 +1,5 @@
 #include "data/separated_table.h"
 
-#include "data/table_rows.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,7 +16,7 @@ struct reader {
 
 static struct status wrong(const struct reader *r, const char *what)
 {
-    return table_rows_refuse(r->t, r->line, what);
+    return table_file_refuse(r->t, r->line, what);
 }
 
 static bool at_line_end(const struct reader *r)
@@ -82,14 +80,14 @@ static struct status read_row(struct reader *r)
         more = !at_line_end(r);
         r->at += more;
     }
-    int64_t n_first = t->n_rows > 0 ? table_rows_view(t)->n : row.n;
+    int64_t n_first = t->n_rows > 0 ? table_file_rows(t)->n : row.n;
     if (row.n != n_first) {
         return status_error(STATUS_DATA, "%s line %lld has %lld fields, but line %lld has %lld", t->path,
-                            (long long)row.line, (long long)row.n, (long long)table_rows_view(t)->line,
+                            (long long)row.line, (long long)row.n, (long long)table_file_rows(t)->line,
                             (long long)n_first);
     }
     skip_line_end(r);
-    return table_rows_add(t, &row);
+    return table_file_add(t, &row);
 }
 
 static struct status read_rows(struct reader *r)
@@ -174,7 +172,7 @@ static bool is_known(const char *text, const char *const *names)
 {
     bool known = false;
     for (; *names != NULL && !known; names++) {
-        known = table_rows_is_called(text, *names);
+        known = table_file_is_called(text, *names);
     }
     return known;
 }
@@ -190,7 +188,7 @@ static bool is_number(const char *text)
 static bool repeats_first(const struct table_file *t, int64_t row)
 {
     bool same = true;
-    for (int64_t i = 0; i < table_rows_view(t)->n && same; i++) {
+    for (int64_t i = 0; i < table_file_rows(t)->n && same; i++) {
         same = strcmp(table_file_cell(t, row, i).text, first_cell(t, i).text) == 0;
     }
     return same;
@@ -212,7 +210,7 @@ static bool is_data(const struct table_file *t, int64_t column)
 /* 0, 1, 2: names that pandas gives columns without names. */
 static bool counts_columns(const struct table_file *t)
 {
-    int64_t n = table_rows_view(t)->n;
+    int64_t n = table_file_rows(t)->n;
     bool counts = n > 1;
     for (int64_t i = 0; i < n && counts; i++) {
         char number[24];
@@ -225,7 +223,7 @@ static bool counts_columns(const struct table_file *t)
 static bool has_names(const struct table_file *t, const struct table_options *o)
 {
     bool known = o->names == NULL || counts_columns(t), data = false;
-    for (int64_t i = 0; i < table_rows_view(t)->n && !known; i++) {
+    for (int64_t i = 0; i < table_file_rows(t)->n && !known; i++) {
         known = is_known(first_cell(t, i).text, o->names);
         data = data || is_data(t, i);
     }
@@ -236,13 +234,13 @@ static bool has_names(const struct table_file *t, const struct table_options *o)
 static struct status name_columns(const struct reader *r, const struct table_options *o)
 {
     struct table_file *t = r->t;
-    int64_t n = table_rows_view(t)->n;
+    int64_t n = table_file_rows(t)->n;
     t->has_names = has_names(t, o);
     for (int64_t i = 0; i < n; i++) {
         char number[24];
         struct table_cell cell = table_file_cell(t, 0, i);
         snprintf(number, sizeof number, "%lld", (long long)i + 1);
-        TRY(table_rows_add_column(t, t->has_names && cell.n > 0 ? cell.text : number, r->line));
+        TRY(table_file_add_column(t, t->has_names && cell.n > 0 ? cell.text : number, r->line));
     }
     if (t->has_names) {
         t->rows.n -= sizeof(struct stored_row);

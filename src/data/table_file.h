@@ -1,8 +1,4 @@
-/* table_file: rows with named columns, from CSV, TSV and JSON lines.
- *
- * CSV and TSV: data/separated_table.h.  Each line of JSON lines is an object whose keys are the columns; an
- * array becomes a list of items, and numbers and booleans become their JSON text.  null is a cell that is not
- * there, as an absent key is; an object is no text. */
+/* table_file: rows of cells with named columns, as data/table_open.h reads them from a file. */
 #ifndef KILN_DATA_TABLE_FILE_H
 #define KILN_DATA_TABLE_FILE_H
 
@@ -36,9 +32,6 @@ struct table_options {
     bool no_header; /* the first line is a row */
 };
 
-/* Reads the file, whose name ends in .csv, .tsv, .json, .jsonl or .ndjson (STATUS_USAGE).  STATUS_DATA names
- * the line. */
-struct status table_file_open(struct table_file *t, const char *path, const struct table_options *o);
 void table_file_close(struct table_file *t);
 
 /* The column of this name, -1: there is none. */
@@ -60,5 +53,35 @@ struct status table_file_text(const struct table_file *t, int64_t row, int64_t c
 
 /* The line of the file on which the row begins, from 1. */
 int64_t table_file_line(const struct table_file *t, int64_t row);
+
+/* Whether a text is this name, where upper and lower case are alike and blanks around the text do not
+ * count. */
+bool table_file_is_called(const char *text, const char *name);
+
+/* ---- for the readers of formats ---- */
+
+struct stored_cell {
+    size_t start, n; /* in table_file.text */
+    int64_t n_items;
+    bool is_there, is_list, has_null, has_nested;
+};
+
+struct stored_row {
+    int64_t first, n; /* its range of cells: one for each column known at that time */
+    int64_t line;
+};
+
+/* The rows, [n_rows]; borrowed until the next is added. */
+const struct stored_row *table_file_rows(const struct table_file *t);
+
+/* Appends a row, whose cells were appended, and says whether memory ran out anywhere.  STATUS_MEMORY. */
+struct status table_file_add(struct table_file *t, const struct stored_row *row);
+
+/* Appends a column; `line` is where its name was met.  STATUS_DATA: there is one of this name, or there are
+ * too many. */
+struct status table_file_add_column(struct table_file *t, const char *name, int64_t line);
+
+/* STATUS_DATA: "PATH line LINE: WHAT". */
+struct status table_file_refuse(const struct table_file *t, int64_t line, const char *what);
 
 #endif

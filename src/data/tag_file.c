@@ -1,6 +1,6 @@
 #include "data/tag_file.h"
 
-#include "data/table_file.h"
+#include "data/table_open.h"
 
 #include <string.h>
 #include <strings.h>
@@ -86,7 +86,7 @@ static struct status read_table(struct tag_examples *e, const struct table_file 
 static struct status read_json_lines(struct tag_examples *e, const struct conll_columns *c)
 {
     struct table_file t;
-    TRY(table_file_open(&t, e->path, &(struct table_options){.encoding = c->encoding}));
+    TRY(table_open(&t, e->path, &(struct table_options){.encoding = c->encoding}));
     struct status s = read_table(e, &t, c->text, c->label);
     table_file_close(&t);
     return s;

@@ -1,10 +1,10 @@
-/* example_tasks: `kiln squad`, `kiln classify` and `kiln tag` without their command lines: fine-tuning a model
- * on the examples of a file, and predicting what the examples of another lack.
+/* example_tasks: `kiln squad`, `kiln classify` and `kiln tag` without their command lines: fine-tuning a
+ * model on the examples of a file, and predicting what the examples of another lack.
  *
- * squad: questions whose answers are spans of a text; a drop-in for run_squad.py.  classify: texts or pairs of
- * texts with labels; the work of run_glue.py and run_classification.py of `transformers`.  tag: sentences with
- * a label for each word, such as names of people and places; the work of run_ner.py.  Devlin et al. 2018
- * (arXiv:1810.04805) sections 4.2, 4.1 and 5.3. */
+ * squad: questions whose answers are spans of a text; a drop-in for run_squad.py.  classify: texts or pairs
+ * of texts with labels; the work of run_glue.py and run_classification.py of `transformers`.  tag:
+ * sentences with a label for each word, such as names of people and places; the work of run_ner.py.  Devlin
+ * et al. 2018 (arXiv:1810.04805) sections 4.2, 4.1 and 5.3. */
 #ifndef KILN_TASK_EXAMPLE_TASKS_H
 #define KILN_TASK_EXAMPLE_TASKS_H
 

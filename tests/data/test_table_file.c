@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "data/class_examples.h"
+#include "data/table_open.h"
 #include "data/tag_file.h"
 #include "io/file.h"
 
@@ -29,11 +30,11 @@ static void expect_cell(const struct table_file *t, int64_t row, const char *col
 static void test_csv(void)
 {
     struct table_file t;
-    EXPECT_OK(table_file_open(
-        &t,
-        write_file("a.csv", "\xEF\xBB\xBFtext,\"the \"\"label\"\"\",id\r\n"
-                            "\"one, two\",a,1\r\n\"two\nlines \"\"x\"\"\",,2\n\nplain \"y\",c,3"),
-        &(struct table_options){0}));
+    EXPECT_OK(
+        table_open(&t,
+                   write_file("a.csv", "\xEF\xBB\xBFtext,\"the \"\"label\"\"\",id\r\n"
+                                       "\"one, two\",a,1\r\n\"two\nlines \"\"x\"\"\",,2\n\nplain \"y\",c,3"),
+                   &(struct table_options){0}));
     EXPECT(t.n_rows == 3 && t.n_columns == 3, "%lld rows", (long long)t.n_rows);
     expect_cell(&t, 0, "text", "one, two");
     expect_cell(&t, 0, "the \"label\"", "a");
@@ -50,19 +51,18 @@ static void test_csv(void)
 static void test_others(void)
 {
     struct table_file t;
-    EXPECT_OK(table_file_open(&t, write_file("a.tsv", "sentence\tlabel\n\"a, b\t1\nc\"\t0\r\n"),
-                              &(struct table_options){0}));
+    EXPECT_OK(table_open(&t, write_file("a.tsv", "sentence\tlabel\n\"a, b\t1\nc\"\t0\r\n"),
+                         &(struct table_options){0}));
     expect_cell(&t, 0, "sentence", "\"a, b");
     expect_cell(&t, 1, "sentence", "c\"");
     expect_cell(&t, 1, "label", "0");
     table_file_close(&t);
 
-    EXPECT_OK(
-        table_file_open(&t,
-                        write_file("a.jsonl", "{\"text\": \"a\\nb\", \"label\": 1}\n\n"
-                                              "{\"text\": \"c\", \"more\": [\"x\", 2, true], \"none\": []}\n"
-                                              "{\"text\": null, \"label\": 0.5}"),
-                        &(struct table_options){0}));
+    EXPECT_OK(table_open(&t,
+                         write_file("a.jsonl", "{\"text\": \"a\\nb\", \"label\": 1}\n\n"
+                                               "{\"text\": \"c\", \"more\": [\"x\", 2, true], \"none\": []}\n"
+                                               "{\"text\": null, \"label\": 0.5}"),
+                         &(struct table_options){0}));
     EXPECT(t.n_rows == 3 && t.n_columns == 4, "%lld columns", (long long)t.n_columns);
     expect_cell(&t, 0, "text", "a\nb");
     expect_cell(&t, 0, "label", "1");
@@ -83,11 +83,11 @@ static void test_texts(void)
 {
     struct table_file t;
     struct table_cell c;
-    EXPECT_OK(table_file_open(&t,
-                              write_file("t.jsonl",
-                                         "{\"text\": \"\"}\n{\"text\": 5}\n{\"text\": null}\n{\"b\": 1}\n"
+    EXPECT_OK(
+        table_open(&t,
+                   write_file("t.jsonl", "{\"text\": \"\"}\n{\"text\": 5}\n{\"text\": null}\n{\"b\": 1}\n"
                                          "{\"text\": [\"a\"]}\n{\"text\": {\"a\": 1}}\n"),
-                              &(struct table_options){0}));
+                   &(struct table_options){0}));
     EXPECT_OK(table_file_text(&t, 0, 0, &c));
     EXPECT(c.n == 0 && *c.text == '\0', "an empty text has %zu bytes", c.n);
     EXPECT_OK(table_file_text(&t, 1, 0, &c));
@@ -136,12 +136,12 @@ static void test_errors(void)
     };
     struct table_file t;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        EXPECT_ERROR(table_file_open(&t, write_file(bad[i].name, bad[i].text), &(struct table_options){0}),
+        EXPECT_ERROR(table_open(&t, write_file(bad[i].name, bad[i].text), &(struct table_options){0}),
                      STATUS_DATA, bad[i].message);
     }
-    EXPECT_ERROR(table_file_open(&t, write_file("b.txt", "a"), &(struct table_options){0}), STATUS_USAGE,
+    EXPECT_ERROR(table_open(&t, write_file("b.txt", "a"), &(struct table_options){0}), STATUS_USAGE,
                  "end in .csv");
-    EXPECT_ERROR(table_file_open(&t, "/nothing.csv", &(struct table_options){0}), STATUS_DATA, "nothing.csv");
+    EXPECT_ERROR(table_open(&t, "/nothing.csv", &(struct table_options){0}), STATUS_DATA, "nothing.csv");
 }
 
 static void expect_names(const char *name, const char *text, enum label_problem wanted, const char *labels)

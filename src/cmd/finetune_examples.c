@@ -178,7 +178,7 @@ static const struct option tag_options[] = {
     FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
     OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
                       "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
-                      "ends in .json or .jsonl"),
+                      "ends in .json or .jsonl; a label may be a number"),
     FINETUNE_PREDICT_ROWS("label the sentences of this file, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
                       "column of the words: a key in JSON lines (default: tokens or words), a number from 1 "
@@ -188,8 +188,13 @@ static const struct option tag_options[] = {
                       "column of the labels; default: labels, ner_tags or tags in JSON lines, the last "
                       "column in CoNLL, UPOS in CoNLL-U"),
     OTHER_NAME_ROW("label_column", label_column_name),
+    OPTION_STRING_ROW("problem_type", OWN(problem_type), "auto", "NAME",
+                      "kind of labels: single_label_classification or regression; auto: the kind in the "
+                      "model's config.json; for a new classifier numbers with a decimal point mean "
+                      "regression, all else one label"),
     FINETUNE_MODEL_ROWS,
-    FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does; implies --do_predict"),
+    FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does, or the numbers by their "
+                                             "correlation; implies --do_predict"),
     OPTION_GROUP_ROW("text"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "maximum number of tokens of a sentence; a longer one is split"),

@@ -73,8 +73,30 @@ void tag_examples_fini(struct tag_examples *e)
 
 /* ---- labels and tokens ---- */
 
-struct status tag_examples_names(const struct tag_examples *e, struct label_names *names)
+/* Whether a word of numbers has one. */
+static bool has_number(const struct tag_examples *e, const struct tag_word *w)
 {
+    return w->has_label && strcmp(e->text.data + w->label, "_") != 0;
+}
+
+enum label_problem tag_examples_problem(const struct tag_examples *e)
+{
+    struct label_guess guess = {0};
+    for (int64_t i = 0; i < e->n_words; i++) {
+        const struct tag_word *w = tag_examples_word(e, i);
+        if (has_number(e, w)) {
+            label_guess_add(&guess, e->text.data + w->label);
+        }
+    }
+    return label_guess_problem(&guess);
+}
+
+struct status tag_examples_names(const struct tag_examples *e, enum label_problem problem,
+                                 struct label_names *names)
+{
+    if (problem == PROBLEM_REGRESSION) {
+        return label_names_parse(names, NULL, 1, "");
+    }
     for (int64_t i = 0; i < e->n_words; i++) {
         const struct tag_word *w = tag_examples_word(e, i);
         if (!w->has_label) {
@@ -104,8 +126,9 @@ static struct status put_labels(struct tag_examples *e, const struct tag_word *w
     const char *name = e->text.data + w->label;
     size_t bytes = (size_t)e->texts.width * sizeof *labels;
     label_kind_clear(k, labels);
+    bool is_one = k->model->problem != PROBLEM_REGRESSION || has_number(e, w);
     for (int64_t i = 0; i < n && k->is_labelled; i++) {
-        if (i == 0) {
+        if (i == 0 && is_one) {
             TRY(label_kind_put(k, labels, 0, name, strlen(name), w->line));
         }
         buf_append(&e->texts.labels, labels, bytes);
@@ -114,8 +137,8 @@ static struct status put_labels(struct tag_examples *e, const struct tag_word *w
     return buf_status(&e->texts.labels);
 }
 
-/* Appends the pieces of a word to the text under way, or ends that text first if the word does not fit; a word
- * that is longer than a text is cut. */
+/* Appends the pieces of a word to the text under way, or ends that text first if the word does not fit; a
+ * word that is longer than a text is cut. */
 static struct status encode_word(struct tag_examples *e, struct token_range *text, struct tag_word *w,
                                  struct tokenizer_scratch *scratch)
 {

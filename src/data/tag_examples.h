@@ -1,4 +1,5 @@
-/* tag_examples: sentences with a label for each word, from a file (data/tag_file.h) or from a caller.
+/* tag_examples: sentences with a label or a number for each word, from a file (data/tag_file.h) or from a
+ * caller.
  *
  * The rule: the first piece of a word has its label, as in `transformers`' run_ner.py; a word without pieces
  * becomes the unknown token.  A sentence that is too long is split into several texts at word boundaries, so
@@ -40,9 +41,13 @@ struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i);
 /* The first word of sentence i; its words are those up to tag_examples_first(e, i + 1). */
 int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
 
+/* The problem that the labels suggest: numbers, or one label of each word. */
+enum label_problem tag_examples_problem(const struct tag_examples *e);
+
 /* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no
- * label. */
-struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
+ * label, unless labels are numbers: then a word may have none, or "_". */
+struct status tag_examples_names(const struct tag_examples *e, enum label_problem problem,
+                                 struct label_names *names);
 
 /* Fills e->texts, with labels if they were read.  STATUS_DATA: a word has no label, or one that is not of the
  * kind.  STATUS_USAGE: max_seq_length leaves no room for a word. */

@@ -207,7 +207,13 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     struct model_labels *labels = model_dir_labels(m);
     int64_t n = labels->n;
     labels->names = m->labels;
-    labels->problem = m->task == MODEL_TASK_TOKEN_CLASSIFICATION ? PROBLEM_SINGLE_LABEL : labels->problem;
+    if (m->task == MODEL_TASK_TOKEN_CLASSIFICATION) { /* one number a word only where the file says so */
+        const char *problem = json_string_value(json_object_get(config, "problem_type"));
+        labels->problem = PROBLEM_SINGLE_LABEL;
+        if (problem != NULL && strcmp(problem, label_problem_name(PROBLEM_REGRESSION)) == 0) {
+            labels->problem = PROBLEM_REGRESSION;
+        }
+    }
     return label_names_parse(m->labels, config, n, m->path);
 }
 

@@ -75,7 +75,9 @@ struct status tag_job_read(const struct tag_job *j, struct tag_result *r)
     bool has_room = all != NULL && names != NULL && r->words != NULL && r->entities != NULL;
     if (has_room) {
         read_words(r, j, all, names);
-        find_entities(r, &j->sentences, names);
+        if (j->labels->problem == PROBLEM_SINGLE_LABEL) { /* numbers name no entities */
+            find_entities(r, &j->sentences, names);
+        }
     }
     free(all);
     free(names);

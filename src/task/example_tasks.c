@@ -71,13 +71,25 @@ static struct status choose_problem(enum label_problem *problem, const char *nam
                               label_problem_name(PROBLEM_REGRESSION));
 }
 
+/* Each word has one label, or one number. */
+static struct status check_labels_of_words(const struct model_labels *labels)
+{
+    bool is_wrong =
+        labels->problem == PROBLEM_MULTI_LABEL || (labels->problem == PROBLEM_REGRESSION && labels->n != 1);
+    return is_wrong ? status_error(STATUS_USAGE,
+                                   "words have one label or one number each, not those of a %s with %lld",
+                                   label_problem_name(labels->problem), (long long)labels->n)
+                    : status_ok();
+}
+
 /* The model's labels are those of its head or, if it has none, those of the training data. */
 static struct status find_labels(struct example_task *t, const struct example_kind *kind, struct finetune *f)
 {
     const struct model_dir *m = &f->model;
     struct model_labels *labels = model_dir_labels(&f->model);
     enum model_task held = (enum model_task)m->task;
-    enum label_problem problem = labels->problem;
+    enum label_problem problem;
+    bool of_words = kind->task == MODEL_TASK_TOKEN_CLASSIFICATION;
     t->labels = labels;
     if (held != kind->task && model_task_has_labels(held)) {
         return status_error(STATUS_DATA,
@@ -85,15 +97,16 @@ static struct status find_labels(struct example_task *t, const struct example_ki
                             m->path, m->family->class_of(held), m->family->class_of(kind->task));
     }
     if (held == kind->task || !f->options->do_train) {
-        return choose_problem(&labels->problem, t->options->problem_type);
+        TRY(choose_problem(&labels->problem, t->options->problem_type));
+        return of_words ? check_labels_of_words(labels) : status_ok();
     }
     problem = kind->problem(&t->train);
     TRY(choose_problem(&problem, t->options->problem_type));
     TRY(kind->names(&t->train, problem, &t->new_labels));
     struct buf names = {0};
     *labels = (struct model_labels){.n = t->new_labels.n, .problem = problem, .names = &t->new_labels};
-    if (kind->task == MODEL_TASK_SEQUENCE_CLASSIFICATION && problem == PROBLEM_SINGLE_LABEL &&
-        labels->n < 2) {
+    TRY(of_words ? check_labels_of_words(labels) : status_ok());
+    if (!of_words && problem == PROBLEM_SINGLE_LABEL && labels->n < 2) {
         return status_error(STATUS_DATA, "%s has %lld labels in all, but classification needs two",
                             t->train.path, (long long)labels->n);
     }
@@ -393,14 +406,12 @@ static struct status open_words(struct example_file *e, const struct example_opt
 static struct status names_of_words(const struct example_file *e, enum label_problem problem,
                                     struct label_names *names)
 {
-    (void)problem;
-    return tag_examples_names(&e->words, names);
+    return tag_examples_names(&e->words, problem, names);
 }
 
 static enum label_problem problem_of_words(const struct example_file *e)
 {
-    (void)e;
-    return PROBLEM_SINGLE_LABEL;
+    return tag_examples_problem(&e->words);
 }
 
 static void tell_words(const struct tag_examples *e, int64_t longest)
@@ -466,6 +477,15 @@ static void put_column(struct buf *out, const char *text, char separator)
     }
 }
 
+static void put_prediction(struct buf *out, const struct example_task *t, const struct tag_word *w)
+{
+    if (t->labels->problem == PROBLEM_REGRESSION) {
+        buf_printf(out, "%.9g\n", (double)*tag_words_logits(&t->logits, w));
+    } else {
+        buf_printf(out, "%s\n", label_of(t, w));
+    }
+}
+
 /* The columns of conlleval: word, label if there is one, prediction. */
 static struct status write_words(void *self, struct buf *names)
 {
@@ -479,7 +499,7 @@ static struct status write_words(void *self, struct buf *names)
             const struct tag_word *w = tag_examples_word(e, i);
             put_column(&text, e->text.data + w->text, '\t');
             put_column(&text, w->has_label ? e->text.data + w->label : "", w->has_label ? '\t' : '\0');
-            buf_printf(&text, "%s\n", label_of(t, w));
+            put_prediction(&text, t, w);
         }
         buf_putc(&text, '\n');
     }
@@ -506,9 +526,9 @@ static void count_entities(const struct example_task *t, struct tag_counts *coun
     }
 }
 
-static struct status score_words(void *self, struct score_list *scores, json_t *tables)
+static struct status score_labels_of_words(const struct example_task *t, struct score_list *scores,
+                                           json_t *tables)
 {
-    const struct example_task *t = self;
     struct tag_counts counts = {0};
     size_t most = (size_t)t->predict.words.n_words;
     const char **truth = calloc(most, sizeof *truth), **said = calloc(most, sizeof *said);
@@ -523,6 +543,34 @@ static struct status score_words(void *self, struct score_list *scores, json_t *
     free(truth);
     free(said);
     return s;
+}
+
+static struct status score_numbers_of_words(const struct example_task *t, struct score_list *scores,
+                                            json_t *tables)
+{
+    const struct tag_examples *e = &t->predict.words;
+    size_t n = (size_t)e->n_words;
+    float *said = malloc(n * sizeof *said);
+    int32_t *truth = malloc(n * sizeof *truth);
+    struct status s = status_error(STATUS_MEMORY, "out of memory for the numbers of %zu words", n);
+    if (said != NULL && truth != NULL) {
+        for (int64_t i = 0; i < e->n_words; i++) {
+            const struct tag_word *w = tag_examples_word(e, i);
+            said[i] = *tag_words_logits(&t->logits, w);
+            truth[i] = *tag_examples_labels(e, w);
+        }
+        s = status_context(class_score(scores, tables, t->labels, e->n_words, said, truth), "%s", e->path);
+    }
+    free(said);
+    free(truth);
+    return s;
+}
+
+static struct status score_words(void *self, struct score_list *scores, json_t *tables)
+{
+    const struct example_task *t = self;
+    return (t->labels->problem == PROBLEM_REGRESSION ? score_numbers_of_words
+                                                     : score_labels_of_words)(t, scores, tables);
 }
 
 /* ---- the rows ---- */

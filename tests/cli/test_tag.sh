@@ -92,6 +92,32 @@ expect 0 "words in column 2 (FORM), labels in column 4 (UPOS); the first is a, l
 expect 0 "2 labels: det, root" "$kiln" tag --dry_run --encoding latin-1 --label_column deprel \
     --init_checkpoint "$model" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
 
+# numbers in place of names: learnt, exported, and predicted the same again; words without one count nowhere
+base=$model
+awk 'BEGIN { split("city:1.5 river:-0.5 house:0.25 great:2", l, " "); for (i in l) { split(l[i], p, ":"); of[p[1]] = p[2] } }
+    { if (NF) $3 = $1 in of ? of[$1] : NR % 7 ? "0.0" : "_"; print }' "$dir/names.conll" >"$dir/values.conll"
+awk 'NF { words = words sep "\"" $1 "\""; labels = labels sep ($3 == "_" ? "null" : $3); sep = ", " }
+    !NF { print "{\"tokens\": [" words "], \"labels\": [" labels "]}"; words = labels = sep = "" }' "$dir/values.conll" >"$dir/values.json"
+tag_command values values.conll --num_train_epochs 8 --predict_file "$dir/values.conll" --do_eval
+learns pearson 0.95
+grep -q "a new classifier for regression: 1 labels: LABEL_0" "$dir/log" || fail "not numbers: $(cat "$dir/log")"
+grep -q '"problem_type": "regression"' "$dir/values/model/config.json" || fail "no problem_type"
+grep -q '"LABEL_0": 0' "$dir/values/model/config.json" || fail "other labels"
+grep -Eq "^city	1.5	1\.[3-6]" "$dir/values/predictions.conll" || fail "$(grep city "$dir/values/predictions.conll" | head -3)"
+expect 0 "mse 0.0" "$kiln" tag --init_checkpoint "$dir/values/model" --output_dir "$dir/values_again" --do_eval \
+    --predict_file "$dir/values.json" --max_seq_length 32
+diff <(cut -f 1,3- "$dir/values/predictions.conll" | sed 's/.*\t//') <(sed 's/.*\t//' "$dir/values_again/predictions.conll") >/dev/null ||
+    fail "the saved model predicts otherwise"
+tag_command values_json values.json --num_train_epochs 8
+expect 0 "" "${command[@]}"
+cmp "$dir/values/model/model.safetensors" "$dir/values_json/model/model.safetensors" || fail "JSON lines train another model"
+sed 's/1\.5$/much/' "$dir/values.conll" >"$dir/much.conll"
+tag_command none much.conll --problem_type regression
+expect 65 "not one of the numbers of this regression: much" "${command[@]}"
+tag_command none values.conll --problem_type multi_label_classification
+expect 64 "words have one label or one number each" "${command[@]}"
+model=$base
+
 # what is wrong is said
 tag_command none words.conll
 expect 65 "words.conll line 1: there is no label after the word" "${command[@]}"

@@ -57,6 +57,42 @@ static void check_gradients(const struct gradient_case *g)
     batch_step_fini(&step);
 }
 
+/* The loss of numbers of words is that of torch: the mean of (number - target)^2 over the words that have a target, in
+ * fp64. */
+static void check_mean_square(void)
+{
+    enum { SEQUENCES = 3, LONGEST = 12 };
+    struct batch_step step;
+    struct trainer t;
+    struct trainer_result r;
+    struct trainer_config config =
+        fixture_trainer(&ops_ref, DTYPE_F64, text_batch_limits(SEQUENCES, LONGEST, LONGEST));
+    struct bert_model *bert = fixture_bert(&config);
+    bert->task = MODEL_TASK_TOKEN_CLASSIFICATION;
+    bert->config.labels = (struct model_labels){.n = 1, .problem = PROBLEM_REGRESSION};
+    fixture_bert_changed(bert);
+    fixture_step_of(&step, &config.net.model->layout, 1, SEQUENCES, LONGEST);
+    add_class_labels(step.micro);
+    batch_step_count(&step);
+    EXPECT_OK(trainer_init(&t, &config));
+    stage_infer(&t.net.stage, step.micro);
+    EXPECT_OK(t.net.x.status);
+    tensor numbers = stage_head_output(&t.net.stage, MODEL_TOKEN_LOGITS);
+    double sum = 0, n = 0;
+    for (int64_t i = 0; i < step.micro->n_real_tokens; i++) {
+        float target;
+        memcpy(&target, &step.micro->fields[TEXT_CLASS_LABELS][i], sizeof target);
+        double error = tensor_get(numbers, i) - (double)target;
+        sum += isnan(target) ? 0 : error * error;
+        n += !isnan(target);
+    }
+    EXPECT(n > 10 && (int64_t)n < step.micro->n_real_tokens, "%g words with a target", n);
+    EXPECT_OK(trainer_evaluate(&t, &step, &r));
+    EXPECT_NEAR(trainer_result_loss(&r), sum / n, 1e-12 * sum / n);
+    trainer_fini(&t);
+    batch_step_fini(&step);
+}
+
 int main(void)
 {
     static const struct gradient_case cases[] = {
@@ -70,9 +106,11 @@ int main(void)
         {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_MULTI_LABEL, 2, false, 0},
         {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0},
         {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0},
+        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_gradients(&cases[i]);
     }
+    check_mean_square();
     return 0;
 }

@@ -1,5 +1,6 @@
-/* The gradients of a small BERT with dropout, of either wiring, on the reference ops in fp64, against central
- * differences of its loss: within 1e-7 of the largest gradient, in sampled elements of every parameter. */
+/* The gradients of a small BERT with dropout, of either wiring, on the reference ops in fp64, against
+ * central differences of its loss: within 1e-7 of the largest gradient, in sampled elements of every
+ * parameter. */
 #include "bert_fixture.h"
 #include "gradient_check.h"
 
@@ -57,8 +58,8 @@ static void check_gradients(const struct gradient_case *g)
     batch_step_fini(&step);
 }
 
-/* The loss of numbers of words is that of torch: the mean of (number - target)^2 over the words that have a target, in
- * fp64. */
+/* The loss of numbers of words is that of torch: the mean of (number - target)^2 over the words that have a
+ * target, in fp64. */
 static void check_mean_square(void)
 {
     enum { SEQUENCES = 3, LONGEST = 12 };

@@ -32,6 +32,7 @@ extern const struct command command_score;
 extern const struct command command_serve;
 extern const struct command command_squad;
 extern const struct command command_tag;
+extern const struct command command_embed_train;
 extern const struct command command_tokenize;
 extern const struct command command_vocab;
 

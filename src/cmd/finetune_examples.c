@@ -1,4 +1,4 @@
-/* kiln squad, kiln classify and kiln tag: the command lines of task/example_tasks.h. */
+/* kiln squad, kiln classify, kiln tag and kiln embed-train: the command lines of task/example_tasks.h. */
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/settings.h"
@@ -227,5 +227,75 @@ const struct command command_tag = {
     .options = tag_options,
     .usual = "init_checkpoint|output_dir|train_file|predict_file|text_column|label_column|" USUAL_FLAGS,
     .run = run_tag,
+    EXAMPLE_COMMAND,
+};
+
+/* ---- kiln embed-train ---- */
+
+static const struct option embed_train_options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.jsonl and log.jsonl into this directory"),
+    OPTION_STRING_ROW(
+        "train_file", TUNE(train_file), NULL, "FILE",
+        "train on the pairs of texts of this file: .csv, .tsv or, for JSON lines, .json or .jsonl"),
+    FINETUNE_PREDICT_ROWS("compare the pairs of this file, in the same form"),
+    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
+                      "column of the first text, by name or number; default: sentence1 or another of GLUE's"),
+    OTHER_NAME_ROW("text_column", text_column_name),
+    OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
+                      "column of the second text; default: sentence2 or another of GLUE's"),
+    OPTION_STRING_ROW(
+        "label_column_name", OWN(label_column_name), NULL, "NAME",
+        "column of the pairs' scores, by name or number; default: label, score or another usual "
+        "name"),
+    OTHER_NAME_ROW("label_column", label_column_name),
+    OPTION_FLAG_ROW("no_header", OWN(no_header),
+                    "read the first line of a .csv or .tsv as a row; columns are then called 1, 2, ..."),
+    FINETUNE_MODEL_ROWS,
+    FINETUNE_DO_ROWS("compare the pairs of --predict_file",
+                     "score the cosines by their correlation with the scores; implies --do_predict"),
+    OPTION_GROUP_ROW("text"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+                   "maximum number of tokens of a text; a longer one is cut at its end"),
+    OPTION_CHOICE_ROW("pooling", OWN(pooling), "mean", "mean|cls",
+                      "make the vector of a text of all its tokens, or of the first"),
+    LOWER_CASE_ROW,
+    OPTION_GROUP_ROW("training"),
+    OPTION_CHOICE_ROW(
+        "loss", OWN(loss), "auto", "auto|in_batch_negatives|cosent",
+        "in_batch_negatives: the second texts of the other pairs of --train_batch_size, of all "
+        "ranks, are wrong answers; cosent: cosines are in the order of the scores; auto: cosent "
+        "where there are scores"),
+    OPTION_REAL_ROW("scale", OWN(scale), "20", 1e-3, 1e6, "multiply cosines by this in the loss"),
+    FINETUNE_TRAINING_ROWS,
+    WEIGHT_DECAY_ROW,
+    OPTION_GROUP_ROW("prediction"),
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
+                   "number of texts in a batch; texts are sorted by length"),
+    FINETUNE_LOG_ROWS,
+    OPTION_GROUP_ROW("flags of the replaced scripts"),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    {0},
+};
+
+static struct status run_embed_train(const void *args, int n_positional, const char *const *positional)
+{
+    const struct example_args *a = args;
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_embed_train, &embed_train_task, args, &a->launcher, false);
+}
+
+const struct command command_embed_train = {
+    .name = "embed-train",
+    .summary = "fine-tune a model on pairs of texts, so that its vectors tell which are alike",
+    .details =
+        "Learns as MultipleNegativesRankingLoss and CoSENTLoss of sentence-transformers do; the batch is "
+        "--train_batch_size times the ranks, whatever --gradient_accumulation_steps.  The fine-tuned "
+        "model goes to OUTPUT_DIR/model, for `kiln embed`, `kiln serve` and sentence-transformers.",
+    .options = embed_train_options,
+    .usual =
+        "init_checkpoint|output_dir|train_file|predict_file|text_column|text_pair_column_name|label_column|"
+        "loss|scale|pooling|" USUAL_FLAGS,
+    .run = run_embed_train,
     EXAMPLE_COMMAND,
 };

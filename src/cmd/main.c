@@ -33,6 +33,7 @@ static const struct {
     {&command_squad, NULL},
     {&command_classify, NULL},
     {&command_tag, NULL},
+    {&command_embed_train, NULL},
     {&command_ask, "answer and serve"},
     {&command_fill, NULL},
     {&command_embed, NULL},

@@ -104,7 +104,7 @@ static const struct option options[] = {
 static const struct command *find_trainer(const char *name)
 {
     static const struct command *const trainers[] = {&command_pretrain, &command_squad, &command_classify,
-                                                     &command_tag};
+                                                     &command_tag, &command_embed_train};
     for (size_t i = 0; i < sizeof trainers / sizeof trainers[0]; i++) {
         if (strcmp(trainers[i]->name, name) == 0) {
             return trainers[i];

@@ -204,6 +204,7 @@ void class_examples_describe(struct buf *out, const struct class_examples *e)
 void class_examples_fini(struct class_examples *e)
 {
     encoded_texts_fini(&e->texts);
+    buf_fini(&e->scores);
     table_file_close(&e->table);
     *e = (struct class_examples){0};
 }
@@ -368,4 +369,45 @@ struct status class_examples_encode(struct class_examples *e, struct tokenizer_s
     }
     free(labels);
     return s;
+}
+
+static struct status encode_pair(struct class_examples *e, int64_t row, struct tokenizer_scratch *scratch)
+{
+    const int64_t columns[] = {e->text, e->pair};
+    for (int side = 0; side < 2; side++) {
+        struct table_cell cell;
+        TRY(table_file_text(&e->table, row, columns[side], &cell));
+        TRY(encoded_texts_add(&e->texts, scratch, (struct text_bytes){cell.text, cell.n}, NULL));
+    }
+    if (e->label < 0) {
+        return status_ok();
+    }
+    struct table_cell label = table_file_cell(&e->table, row, e->label);
+    double value;
+    if (!label.is_there || label.is_list || !label_kind_is_number(label.text, &value)) {
+        return wrong_label(e, row, "the score of a pair must be a number, but is ", label.text);
+    }
+    float score = (float)value;
+    buf_append(&e->scores, &score, sizeof score);
+    return buf_status(&e->scores);
+}
+
+struct status class_examples_encode_pairs(struct class_examples *e, struct tokenizer_scratch *scratch,
+                                          int64_t max_seq_length)
+{
+    if (e->pair < 0) {
+        return no_column(&e->table, "for the second texts of pairs", "--text_pair_column_name");
+    }
+    if (e->label < 0 && e->label_name != NULL) {
+        return no_column(&e->table, e->label_name, "--label_column_name");
+    }
+    if (e->label < 0) {
+        e->label = find_first(&e->table, (const char *const[]){"score", "similarity_score", NULL});
+    }
+    TRY(encoded_texts_init(&e->texts, scratch->tokenizer, max_seq_length, "a text of a pair"));
+    e->texts.width = 0;
+    for (int64_t row = 0; row < e->table.n_rows; row++) {
+        TRY(encode_pair(e, row, scratch));
+    }
+    return status_ok();
 }

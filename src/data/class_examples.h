@@ -8,8 +8,8 @@
 #include "data/label_kind.h"
 #include "data/table_file.h"
 
-/* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual name
- * or, of two columns without names, the one with fewer different cells for the labels, and the other. */
+/* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual
+ * name or, of two columns without names, the one with fewer different cells for the labels, and the other. */
 struct class_columns {
     const char *text, *pair, *label;
     char separator;       /* of labels in a cell */
@@ -23,10 +23,11 @@ struct class_examples {
     const char *label_name;        /* that was asked for; NULL: a usual one */
     char separator;
     struct encoded_texts texts; /* by class_examples_encode */
+    struct buf scores;          /* float: of each pair, by class_examples_encode_pairs */
 };
 
-/* Reads the table and finds its columns; `path` is borrowed.  If one is missing, STATUS_DATA names those that
- * exist. */
+/* Reads the table and finds its columns; `path` is borrowed.  If one is missing, STATUS_DATA names those
+ * that exist. */
 struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c);
 void class_examples_fini(struct class_examples *e);
 
@@ -45,5 +46,10 @@ struct status class_examples_names(const struct class_examples *e, enum label_pr
 /* Fills e->texts, with labels if they were read.  STATUS_DATA: as above, or a label is not of the kind. */
 struct status class_examples_encode(struct class_examples *e, struct tokenizer_scratch *scratch,
                                     int64_t max_seq_length, const struct label_kind *labels);
+
+/* Fills e->texts with both texts of each pair as sequences of their own, and e->scores with the numbers of
+ * the column of labels, if there is one.  STATUS_DATA: there is no second text, or a score is no number. */
+struct status class_examples_encode_pairs(struct class_examples *e, struct tokenizer_scratch *scratch,
+                                          int64_t max_seq_length);
 
 #endif

@@ -30,7 +30,7 @@ struct encoded_texts {
     int64_t limit;            /* tokens of a sequence, special ones included */
     enum text_cut cut;        /* the ends are lost, unless the caller sets it */
     bool of_tokens;           /* `width` labels for each token of ids; else for each sequence */
-    int64_t width;            /* 1, unless the caller sets it */
+    int64_t width;            /* 1, unless the caller sets it; 0: there are no labels */
     struct id_list ids;
     struct buf texts;  /* struct encoded_text */
     struct buf labels; /* int32_t, or the bits of float: as the batch's field TEXT_CLASS_LABELS has

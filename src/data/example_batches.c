@@ -23,7 +23,8 @@ int64_t example_batches_per_epoch(const struct example_batches *b)
 
 struct batch_limits example_batches_limits(const struct example_batches *b)
 {
-    return text_batch_limits(b->batch_size / b->n_micro, b->source.max_length, 0);
+    int64_t each = b->source.n_sequences > 0 ? b->source.n_sequences : 1;
+    return text_batch_limits(b->batch_size / b->n_micro * each, b->source.max_length, 0);
 }
 
 void example_batches_step(const struct example_batches *b, int64_t step, struct batch_step *out)

@@ -71,11 +71,12 @@ typedef void model_gradient_visitor(void *context, const char *module, enum batc
                                     tensor value);
 
 struct model_type {
-    const char *name;  /* "bert" */
-    bool in_slices;    /* ranks may have slices of its layers (core/param.h, param_part) */
-    bool divides_rows; /* and then also rows of the residual stream (nn/stream.h) */
-    bool reads_master; /* its weights are read in fp32, so every rank has all of them so */
-    bool takes_int8;   /* only linear, linear_gelu and gathers read its matrices, so they may be int8 */
+    const char *name;    /* "bert" */
+    bool in_slices;      /* ranks may have slices of its layers (core/param.h, param_part) */
+    bool divides_rows;   /* and then also rows of the residual stream (nn/stream.h) */
+    bool reads_master;   /* its weights are read in fp32, so every rank has all of them so */
+    bool learns_vectors; /* its heads take the gradient of the last layer's output (nn/vector_head.h) */
+    bool takes_int8;     /* only linear, linear_gelu and gathers read its matrices, so they may be int8 */
 
     /* Its configuration, of its family: the model's own.  NULL for a network that has no family. */
     const void *(*config)(const struct model *m);

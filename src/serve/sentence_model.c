@@ -1,6 +1,7 @@
 #include "serve/sentence_model.h"
 
 #include "core/buf.h"
+#include "io/json_file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -505,4 +506,53 @@ int64_t sentence_model_width(const struct sentence_model *m, int64_t hidden_size
         width = sentence_layer_width(&m->layers[i], width);
     }
     return width;
+}
+
+/* ---- writing ---- */
+
+static json_t *module_to_json(int index, const char *folder, const char *type)
+{
+    char name[12], whole[80];
+    snprintf(name, sizeof name, "%d", index);
+    snprintf(whole, sizeof whole, "sentence_transformers.models.%s", type);
+    return json_pack("{s:i, s:s, s:s, s:s}", "idx", index, "name", name, "path", folder, "type", whole);
+}
+
+static json_t *pooling_to_json(enum sentence_pooling pooling, int64_t width)
+{
+    json_t *c = json_pack("{s:I, s:b}", "word_embedding_dimension", (json_int_t)width, "include_prompt", 1);
+    for (int p = 0; p < SENTENCE_N_POOLINGS; p++) {
+        json_object_set_new(c, pooling_flags[p], json_boolean(p == (int)pooling));
+    }
+    return c;
+}
+
+struct status sentence_model_write(const char *path, enum sentence_pooling pooling, int64_t width,
+                                   int64_t max_length)
+{
+    char file[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(file, "%s/1_Pooling", path));
+    TRY(file_make_directories(file));
+    const struct {
+        const char *name;
+        json_t *content;
+    } files[] = {
+        {"1_Pooling/config.json", pooling_to_json(pooling, width)},
+        {"sentence_bert_config.json",
+         json_pack("{s:I, s:b}", "max_seq_length", (json_int_t)max_length, "do_lower_case", 0)},
+        {"config_sentence_transformers.json",
+         json_pack("{s:{}, s:n, s:s}", "prompts", "default_prompt_name", "similarity_fn_name", "cosine")},
+        {"modules.json", json_pack("[o, o]", module_to_json(0, "", "Transformer"),
+                                   module_to_json(1, "1_Pooling", "Pooling"))}};
+    struct status s = status_ok();
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct status path_fits = checkpoint_path(file, "%s/%s", path, files[i].name);
+        s = failed(s) ? s : path_fits;
+        if (failed(s)) {
+            json_decref(files[i].content);
+        } else {
+            s = json_file_write(file, files[i].content);
+        }
+    }
+    return s;
 }

@@ -66,6 +66,11 @@ struct sentence_model {
  * finite. */
 struct status sentence_model_open(struct sentence_model *m, const char *path);
 
+/* Writes these files beside the model in `path`, whose vectors have `width` numbers: a model without further
+ * modules. */
+struct status sentence_model_write(const char *path, enum sentence_pooling pooling, int64_t width,
+                                   int64_t max_length);
+
 /* Safe on a zeroed struct and after a failed open. */
 void sentence_model_close(struct sentence_model *m);
 

@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "data/class_examples.h"
 #include "data/class_score.h"
+#include "data/sorted_batches.h"
 #include "data/squad_score.h"
 #include "data/tag_file.h"
 #include "io/file.h"
@@ -10,6 +11,8 @@
 #include "serve/squad_predict.h"
 #include "serve/tag_words.h"
 #include "task/eval_script.h"
+#include "task/pair_loss.h"
+#include "task/pair_step.h"
 #include "text/excerpt.h"
 
 #include <stdlib.h>
@@ -31,9 +34,18 @@ struct example_task {
     const struct model_labels *labels; /* of the model */
     struct label_names new_labels;
     struct example_file train, heldout, predict;
-    struct class_logits logits; /* of texts and words */
+    struct class_logits logits;     /* of texts and words */
+    struct class_reading *readings; /* [labels->n] of a text */
     struct squad_answers answers;
     struct squad_prediction prediction;
+    struct pair_step pairs;
+    struct pair_source pair_source;
+    int64_t n_pairs; /* of a global batch */
+    struct predicted_vectors {
+        float *values; /* [2 n_pairs, width] */
+        int64_t width;
+        int64_t *order; /* of the request: the longest first */
+    } vectors;
 };
 
 /* How a kind of examples is read. */
@@ -174,7 +186,7 @@ static struct status read(struct example_task *t, const struct example_kind *kin
             TRY(kind->open(uses[i].file, t->options));
         }
     }
-    if (kind->open != NULL) {
+    if (kind->problem != NULL) {
         TRY(find_labels(t, kind, f));
     }
     for (int i = 0; i < N_USES; i++) {
@@ -186,6 +198,9 @@ static struct status read(struct example_task *t, const struct example_kind *kin
 static void close_task(void *self)
 {
     struct example_task *t = self;
+    free(t->readings);
+    free(t->vectors.values);
+    free(t->vectors.order);
     squad_predict_fini(&t->prediction);
     squad_answers_fini(&t->answers);
     class_logits_fini(&t->logits);
@@ -345,38 +360,30 @@ static struct status read_texts(void *self, struct finetune *f)
     return read(self, &texts, f);
 }
 
-static struct status put_line(struct file_writer *w, struct buf *line, const struct example_task *t,
-                              struct class_reading *readings, int64_t i)
+static json_t *id_of(const struct example_task *t, int64_t i)
 {
     const struct class_examples *e = &t->predict.texts;
     struct table_cell id = table_file_cell(&e->table, i, e->id);
-    class_logits_read(readings, class_logits_get(&t->logits, i), t->labels);
-    buf_clear(line);
-    TRY(answer_json_append(
-        line, answer_json_labels(id.is_there ? json_text(id.text) : json_integer(i), readings, t->labels)));
-    file_writer_put(w, line->data, line->n);
-    return status_ok();
+    return id.is_there ? json_text(id.text) : json_integer(i);
 }
 
-static struct status write_texts(void *self, struct buf *names)
+/* predictions.jsonl, a line of each row. */
+static struct status write_lines(struct example_task *t, struct buf *names,
+                                 struct status (*put)(struct buf *line, const struct example_task *t,
+                                                      int64_t i))
 {
-    const struct example_task *t = self;
     char path[MODEL_DIR_PATH_BYTES];
     struct file_writer w;
     struct buf line = {0};
     TRY(finetune_output_path(path, &t->options->run, "predictions.jsonl"));
-    struct class_reading *readings = calloc((size_t)t->labels->n, sizeof *readings); /* of one text */
-    struct status s = readings != NULL ? file_writer_open(&w, path)
-                                       : status_error(STATUS_MEMORY, "out of memory for a prediction");
-    if (failed(s)) {
-        free(readings);
-        return s;
-    }
-    for (int64_t i = 0; i < t->predict.texts.texts.n && !failed(s); i++) {
-        s = put_line(&w, &line, t, readings, i);
+    TRY(file_writer_open(&w, path));
+    struct status s = status_ok();
+    for (int64_t i = 0; i < t->predict.texts.table.n_rows && !failed(s); i++) {
+        buf_clear(&line);
+        s = put(&line, t, i);
+        file_writer_put(&w, line.data, line.n);
     }
     buf_fini(&line);
-    free(readings);
     if (failed(s)) {
         file_writer_abandon(&w);
         return s;
@@ -384,6 +391,20 @@ static struct status write_texts(void *self, struct buf *names)
     TRY(file_writer_commit(&w));
     buf_puts(names, path);
     return buf_status(names);
+}
+
+static struct status put_labels(struct buf *line, const struct example_task *t, int64_t i)
+{
+    class_logits_read(t->readings, class_logits_get(&t->logits, i), t->labels);
+    return answer_json_append(line, answer_json_labels(id_of(t, i), t->readings, t->labels));
+}
+
+static struct status write_texts(void *self, struct buf *names)
+{
+    struct example_task *t = self;
+    t->readings = calloc((size_t)t->labels->n, sizeof *t->readings);
+    return t->readings != NULL ? write_lines(t, names, put_labels)
+                               : status_error(STATUS_MEMORY, "out of memory for a prediction");
 }
 
 static struct status score_texts(void *self, struct score_list *scores, json_t *tables)
@@ -459,8 +480,8 @@ static const char *label_of(const struct example_task *t, const struct tag_word 
     return label_names_get(t->labels->names, class_score_best(logits, t->labels->n));
 }
 
-/* Appends a word and what separates it from the next, if anything does; what would break the line is escaped,
- * as in C. */
+/* Appends a word and what separates it from the next, if anything does; what would break the line is
+ * escaped, as in C. */
 static void put_column(struct buf *out, const char *text, char separator)
 {
     static const char breaks[] = "\n\r\t\v\f", letters[] = "nrtvf";
@@ -573,6 +594,160 @@ static struct status score_words(void *self, struct score_list *scores, json_t *
                                                      : score_labels_of_words)(t, scores, tables);
 }
 
+/* ---- pairs for vectors of texts ---- */
+
+static struct status prepare_pairs(void *self, struct trainer *trainer, struct batch_step *batch,
+                                   int64_t step, const struct comm *world, double *loss)
+{
+    struct example_task *t = self;
+    TRY(pair_step_prepare(&t->pairs, trainer, batch, step, world, t->n_pairs));
+    *loss = t->pairs.loss;
+    return status_ok();
+}
+
+static const float *scores_of(const struct example_file *e)
+{
+    return e->texts.label >= 0 ? (const float *)(const void *)e->texts.scores.data : NULL;
+}
+
+/* What the flags say, and the kind of loss by the training data. */
+static struct status choose_loss(struct example_task *t, const struct example_file *e)
+{
+    const struct example_options *o = t->options;
+    bool is_auto = strcmp(o->loss, "auto") == 0;
+    t->pairs.is_scored = is_auto ? scores_of(e) != NULL : strcmp(o->loss, "cosent") == 0;
+    t->pair_source = (struct pair_source){&e->texts.texts, t->pairs.is_scored ? scores_of(e) : NULL};
+    if (t->pairs.is_scored && scores_of(e) == NULL) {
+        return status_error(STATUS_DATA,
+                            "%s has no column of scores, which --loss cosent compares: name it "
+                            "by --label_column_name",
+                            e->path);
+    }
+    log_info("loss: %s, cosines times %g", t->pairs.is_scored ? "CoSENT" : "in-batch negatives", o->scale);
+    return status_ok();
+}
+
+static struct status plan_vectors(struct example_task *t, const struct example_file *e)
+{
+    struct example_source source = encoded_texts_source(&e->texts.texts, "texts");
+    t->vectors.values = calloc((size_t)source.n * (size_t)t->vectors.width, sizeof(float));
+    return t->vectors.values != NULL
+               ? sorted_batches_order(&t->vectors.order, &source)
+               : status_error(STATUS_MEMORY, "out of memory for the vectors of %lld texts",
+                              (long long)source.n);
+}
+
+static struct status encode_pairs(struct example_task *t, struct example_file *e, struct finetune_data *data,
+                                  struct tokenizer_scratch *scratch, const struct label_kind *labels)
+{
+    int64_t longest = t->options->run.run.max_seq_length;
+    struct buf about = {0};
+    (void)labels;
+    TRY(class_examples_encode_pairs(&e->texts, scratch, longest));
+    class_examples_describe(&about, &e->texts);
+    log_info("%s: %lld pairs: %s", e->path, (long long)e->texts.table.n_rows, buf_text(&about));
+    buf_fini(&about);
+    if (e->texts.texts.n_cut > 0) {
+        log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and are cut", e->path,
+                    (long long)e->texts.texts.n_cut, (long long)longest);
+    }
+    data->n_examples = e->texts.table.n_rows;
+    if (e == &t->predict) {
+        data->source = encoded_texts_source(&e->texts.texts, "texts");
+        return plan_vectors(t, e);
+    }
+    TRY(choose_loss(t, e));
+    data->source = pair_step_source(&t->pair_source);
+    data->prepare = prepare_pairs;
+    data->self = t;
+    return status_ok();
+}
+
+static struct status read_pairs(void *self, struct finetune *f)
+{
+    static const struct example_kind pairs = {.data = {.task = "sentence vectors", .unit = "pairs"},
+                                              .task = MODEL_TASK_ENCODER,
+                                              .open = open_texts,
+                                              .encode = encode_pairs};
+    struct example_task *t = self;
+    const struct example_options *o = t->options;
+    if (o->run.eval_file != NULL) {
+        return status_error(STATUS_USAGE, "--eval_file has no loss of its own here, since a loss is over the "
+                                          "pairs of a batch: give it as --predict_file, with --do_eval");
+    }
+    t->pairs.pooling = sentence_pooling_find(o->pooling);
+    t->pairs.scale = o->scale;
+    t->n_pairs = f->options->run.train_batch_size;
+    struct model *model;
+    TRY(f->model.family->create(&model, f->model.config, MODEL_TASK_ENCODER));
+    t->vectors.width = model->hidden_size;
+    model->type->destroy(model);
+    return read(self, &pairs, f);
+}
+
+static struct status take_vector(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
+{
+    const struct example_task *t = self;
+    pair_step_pool(t->vectors.values + i * t->vectors.width, outputs[MODEL_HIDDEN], t->pairs.pooling);
+    return status_ok();
+}
+
+static struct request predicted_vectors(void *self)
+{
+    struct example_task *t = self;
+    return (struct request){.source = encoded_texts_source(&t->predict.texts.texts, "texts"),
+                            .order = t->vectors.order,
+                            .outputs = 1U << MODEL_HIDDEN,
+                            .take = take_vector,
+                            .self = t};
+}
+
+static double cosine_of(const struct example_task *t, int64_t pair)
+{
+    const float *a = t->vectors.values + 2 * pair * t->vectors.width;
+    return pair_loss_cosine(a, a + t->vectors.width, t->vectors.width);
+}
+
+static struct status put_cosine(struct buf *line, const struct example_task *t, int64_t i)
+{
+    return answer_json_append(line, json_pack("{s:o, s:f}", "id", id_of(t, i), "cosine", cosine_of(t, i)));
+}
+
+static struct status write_pairs(void *self, struct buf *names)
+{
+    struct example_task *t = self;
+    return write_lines(t, names, put_cosine);
+}
+
+static struct status score_pairs(void *self, struct score_list *scores, json_t *tables)
+{
+    const struct example_task *t = self;
+    const struct example_file *e = &t->predict;
+    size_t n = (size_t)e->texts.table.n_rows;
+    struct model_labels labels = {.n = 1, .problem = PROBLEM_REGRESSION};
+    float *cosines = malloc(n * sizeof *cosines);
+    if (cosines == NULL || scores_of(e) == NULL) {
+        free(cosines);
+        return cosines == NULL
+                   ? status_error(STATUS_MEMORY, "out of memory for the cosines of %zu pairs", n)
+                   : status_error(STATUS_DATA, "%s has no column of scores to compare with", e->path);
+    }
+    for (size_t i = 0; i < n; i++) {
+        cosines[i] = (float)cosine_of(t, (int64_t)i);
+    }
+    struct status s = class_score(scores, tables, &labels, (int64_t)n, cosines,
+                                  (const int32_t *)(const void *)e->texts.scores.data);
+    free(cosines);
+    return s;
+}
+
+/* The model is one of sentence-transformers. */
+static struct status add_sentence_files(void *self, const char *path)
+{
+    const struct example_task *t = self;
+    return sentence_model_write(path, t->pairs.pooling, t->vectors.width, t->options->run.run.max_seq_length);
+}
+
 /* ---- the rows ---- */
 
 #define EXAMPLE_TASK                                                                                         \
@@ -620,4 +795,21 @@ const struct finetune_task tag_task = {
     .prediction = predicted_logits,
     .write = write_words,
     .score = score_words,
+};
+
+const struct finetune_task embed_train_task = {
+    EXAMPLE_TASK,
+    .command = "embed-train",
+    .eval_predicts = true,
+    .predictions = "predictions.jsonl",
+    .task = MODEL_TASK_ENCODER,
+    .may_be_new = 1U << NAMES_POOLER,
+    .predicts_untrained = true, /* nothing reads the pooler */
+    .learns_vectors = true,
+    .read = read_pairs,
+    .add_files = add_sentence_files,
+    .set_optimizer = set_optimizer,
+    .prediction = predicted_vectors,
+    .write = write_pairs,
+    .score = score_pairs,
 };

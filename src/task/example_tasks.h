@@ -1,5 +1,5 @@
-/* example_tasks: `kiln squad`, `kiln classify` and `kiln tag` without their command lines: fine-tuning a
- * model on the examples of a file, and predicting what the examples of another lack.
+/* example_tasks: `kiln squad`, `kiln classify`, `kiln tag` and `kiln embed-train` without their command
+ * lines: fine-tuning a model on the examples of a file, and predicting what the examples of another lack.
  *
  * squad: questions whose answers are spans of a text; a drop-in for run_squad.py.  classify: texts or pairs
  * of texts with labels; the work of run_glue.py and run_classification.py of `transformers`.  tag:
@@ -10,7 +10,7 @@
 
 #include "task/finetune.h"
 
-/* The flags of the three commands, each of which has some of them. */
+/* The flags of the four commands, each of which has some of them. */
 struct example_options {
     struct finetune_options run;
     /* texts and words; NULL: the usual columns */
@@ -25,9 +25,13 @@ struct example_options {
     int64_t n_best_size, max_answer_length;
     double null_score_diff_threshold;
     bool version_2_with_negative;
+    /* pairs for vectors of texts */
+    const char *loss;    /* "auto", "in_batch_negatives" or "cosent" */
+    const char *pooling; /* "mean" or "cls" */
+    double scale;        /* of cosines in the loss */
 };
 
 /* For finetune_run, with struct example_options. */
-extern const struct finetune_task squad_task, classify_task, tag_task;
+extern const struct finetune_task squad_task, classify_task, tag_task, embed_train_task;
 
 #endif

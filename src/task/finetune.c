@@ -1,5 +1,6 @@
 #include "task/finetune_job.h"
 
+#include "nn/vector_head.h"
 #include "core/log.h"
 #include "core/stop.h"
 #include "task/seed_series.h"
@@ -41,7 +42,10 @@ static struct status train_head(struct finetune_job *j)
         return status_ok();
     }
     TRY(finetune_output_path(path, o, "model"));
-    return run_export(&j->run, path, j->open.model.family);
+    TRY(run_export(&j->run, path, j->open.model.family));
+    return j->task->add_files != NULL && together_is_first(&j->run.world)
+               ? j->task->add_files(j->open.self, path)
+               : status_ok();
 }
 
 static struct status open_inputs(void *self)
@@ -64,6 +68,9 @@ static struct status open_inputs(void *self)
         o->do_predict ? finetune_predict_limits(j) : (struct batch_limits){0};
     j->run.limits = batch_limits_both(j->limits, of_predictions);
     TRY(j->open.model.family->create(&j->model, j->open.model.config, j->task->task));
+    if (j->options->do_train && j->task->learns_vectors) {
+        TRY(vector_head_add(j->model));
+    }
     j->run.model = j->model;
     j->run.tokenizer = &j->open.model.tokenizer;
     return status_ok();

@@ -1,5 +1,5 @@
-/* finetune: the common part of all commands that train a head and predict with it: it opens the model, plans
- * its memory, opens outputs and logs, trains, saves, predicts, scores.
+/* finetune: the common part of all commands that train a head and predict with it: it opens the model,
+ * plans its memory, opens outputs and logs, trains, saves, predicts, scores.
  *
  * A task (task/example_tasks.c) reads its files into examples, interprets logits, and writes its
  * predictions; its options begin with the common ones. */
@@ -13,6 +13,7 @@
 #include "serve/request.h"
 #include "task/missing.h"
 #include "task/run_settings.h"
+#include "train/trainer.h"
 
 /* The flags of every fine-tuning command, with run_squad.py's names where it has them. */
 struct finetune_options {
@@ -37,6 +38,11 @@ struct finetune_data {
     int64_t n_examples;           /* in the file; a long one may become several in the source */
     bool counts_examples;         /* the schedule's length is computed from n_examples, in whole batches */
     struct example_source source; /* borrowed */
+    /* Makes a rank's part of a batch ready for its step, together with the other ranks, and tells the step's
+     * loss; NULL: the step tells it. */
+    struct status (*prepare)(void *self, struct trainer *t, struct batch_step *batch, int64_t step,
+                             const struct comm *world, double *loss);
+    void *self;
 };
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
@@ -69,6 +75,11 @@ struct finetune_task {
 
     void (*set_optimizer)(const void *self, struct optimizer *o);
 
+    bool learns_vectors; /* by nn/vector_head.h: f->train has a `prepare` */
+
+    /* Writes more files beside the fine-tuned model in `path`; NULL: there are none. */
+    struct status (*add_files)(void *self, const char *path);
+
     /* The request for the outputs of f->predict. */
     struct request (*prediction)(void *self);
 
@@ -82,8 +93,8 @@ struct finetune_task {
     void (*close)(void *self);
 };
 
-/* Runs a task with its options, or with --seeds a series of it.  STATUS_OK when everything asked for is done;
- * STATUS_PREEMPTED after a signal, with the state saved. */
+/* Runs a task with its options, or with --seeds a series of it.  STATUS_OK when everything asked for is
+ * done; STATUS_PREEMPTED after a signal, with the state saved. */
 struct status finetune_run(const struct finetune_task *task, const void *options);
 
 /* OUTPUT_DIR/NAME. */

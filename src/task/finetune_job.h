@@ -43,6 +43,7 @@ struct finetune_job {
     struct batch_step step;     /* this rank's part */
     struct finetune_heldout heldout;
     char data_id[80];   /* run_state's */
+    double loss;        /* that open.train.prepare has told */
     double window_loss; /* sum since the last line */
     int64_t window_steps, window_sequences, window_start_ns;
     double n_sequences; /* after the warm-up of the throughput */

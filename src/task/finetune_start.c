@@ -111,7 +111,7 @@ static bool lacks_head(const struct finetune_job *j)
 static struct status draw_head(struct finetune_job *j)
 {
     const struct model_dir *m = &j->open.model;
-    if (j->options->do_train || !j->task->predicts_untrained || !lacks_head(j)) {
+    if (j->options->do_train || !j->task->predicts_untrained || j->task->learns_vectors || !lacks_head(j)) {
         return status_ok();
     }
     if (j->run.world.rank == 0) {

@@ -109,7 +109,7 @@ static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, con
         metrics_skipped(&j->run.metrics, j->run.loop.state.step, r);
         return;
     }
-    j->window_loss += trainer_result_loss(r);
+    j->window_loss += j->open.train.prepare != NULL ? j->loss : trainer_result_loss(r);
     j->window_steps++;
     j->window_sequences += n_sequences;
     bool at_line =
@@ -149,9 +149,12 @@ static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, con
 static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
     struct finetune_job *j = self;
+    const struct finetune_data *data = &j->open.train;
     example_batches_step(&j->batches, step, &j->step);
     *batch = &j->step;
-    return status_ok();
+    return data->prepare == NULL
+               ? status_ok()
+               : data->prepare(data->self, &j->run.trainer, &j->step, step, &j->run.world, &j->loss);
 }
 
 static void on_result(void *self, const struct batch_step *batch, double lr, const struct trainer_result *r)

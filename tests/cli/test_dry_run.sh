@@ -12,6 +12,7 @@ export OMP_NUM_THREADS=1 HOME=$work XDG_CACHE_HOME=$work
 make_store
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/run" --max_seq_length 32 \
     --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 2 --eval_steps 0 --disable_progress_bar 2>/dev/null
+printf 'anchor,positive\nthe king,of the king\nthe city,a city\n' >"$dir/pairs.csv"
 cat >"$dir/squad.json" <<JSON
 {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "the king went to the city . the river came in .",
  "qas": [{"id": "a", "question": "the king went ?", "answers": [{"text": "city", "answer_start": 21}]}]}]}]}
@@ -55,6 +56,8 @@ declare -A words=(
     [eval]="--model $model --input none"
     [ngram]="--train $dir/corpus.txt --vocab_file $dir/vocab.txt --input none"
     [score]="$dir/squad.json $dir/predictions.json"
+    [embed-train]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/pairs.csv --text_column anchor
+        --text_pair_column_name positive --do_predict --predict_file $dir/pairs.csv"
     [embed]="--model $model"
     [serve]="--model $model"
     [blimp]="--model $model --input none"
@@ -90,7 +93,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln help $command all is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 26 ] || fail "$n commands"
+[ $n -eq 27 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
 expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 \
     --do_train \

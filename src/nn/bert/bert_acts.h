@@ -3,6 +3,7 @@
 #define KILN_NN_BERT_ACTS_H
 
 #include "nn/bert/bert_model.h"
+#include "nn/vector_head.h"
 
 struct bert_acts {
     struct layer_form form; /* of the slice of layers that is here */
@@ -13,6 +14,7 @@ struct bert_acts {
     struct bert_head_acts heads;    /* of the task's heads: the others are null tensors */
     struct bert_qa_acts qa;
     struct bert_classifier_acts classifier;
+    struct vector_head_acts vectors;
     struct layer_scratch scratch;
 };
 

@@ -180,6 +180,9 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
         bert_classifier_carve_acts(&a->classifier, arena, c, memory.dtype,
                                    batch_all_rows(sizes, bert_acts_classified(task)));
     }
+    if (vector_head_is_of(m)) {
+        vector_head_carve(&a->vectors, arena, m, memory.dtype, sizes->n_tokens);
+    }
 }
 
 static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
@@ -362,6 +365,12 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *g = p->grads;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
+    if (vector_head_is_of(p->model)) { /* the pooler has no part in it */
+        p->x->ops->fill(p->x, g->heads.w_pool, 0);
+        p->x->ops->fill(p->x, g->heads.b_pool, 0);
+        vector_head_learn(p, dx, &a->vectors);
+        return;
+    }
     heads_begin(p, &call);
     if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
@@ -422,6 +431,7 @@ static const void *config(const struct model *m)
 static const struct model_type bert_type = {
     .name = "bert",
     .in_slices = true,
+    .learns_vectors = true,
     .config = config,
     .destroy = destroy,
     .to_json = to_json,

@@ -85,11 +85,10 @@ static int64_t *tokens_of(const struct shared *s, int rank)
 
 /* Runs a micro-batch as the step will, and keeps the vectors of its sequences in slots from *slot on. */
 static struct status compute(const struct pair_step *p, struct trainer *t, const struct batch *micro,
-                             const struct stage_numbers *numbers, const struct shared *s, int rank,
-                             int64_t *slot)
+                             const struct shared *s, int rank, int64_t *slot)
 {
     struct stage *stage = &t->net.stage;
-    stage_begin(stage, micro, numbers);
+    stage_begin(stage, micro, &t->numbers);
     stage_round_changed(stage);
     stage_forward(stage, true);
     tensor out = stage_output(stage);
@@ -112,13 +111,13 @@ static struct status compute(const struct pair_step *p, struct trainer *t, const
 static struct status share(const struct pair_step *p, struct trainer *t, const struct batch_step *batch,
                            int64_t step, const struct comm *world, const struct shared *s)
 {
-    struct stage_numbers numbers = trainer_numbers(t, step, 1, 0);
     struct status status = status_ok();
     int64_t slot = 0;
+    trainer_begin_step(t, step, 1, 0); /* for the key of its dropout */
     for (int64_t k = 0; k < batch->n_micro && !failed(status); k++) {
         *tokens_of(s, world->rank) += batch->micro[k].n_real_tokens;
         if (batch->micro[k].n_sequences > 0) {
-            status = compute(p, t, &batch->micro[k], &numbers, s, world->rank, &slot);
+            status = compute(p, t, &batch->micro[k], s, world->rank, &slot);
         }
     }
     for (; slot < s->n_slots; slot++) {

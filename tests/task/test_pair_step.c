@@ -87,7 +87,7 @@ static double check(struct pair_step p, int64_t n_micro, bool against_quotients)
     EXPECT_OK(trainer_init(&t, &config));
     double loss = loss_of(&p, &t, &step), sum = 0;
     EXPECT(loss > 0.1, "loss %g", loss);
-    EXPECT_OK(trainer_gradients(&t, &step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(&t, &step, 1, &r));
     for (int64_t i = 0; i < t.net.params.n_elements; i++) {
         sum += fabs(tensor_get(t.grad, i));
     }

@@ -1,9 +1,9 @@
-/* kiln squad, kiln classify, kiln tag and kiln embed-train: the command lines of task/example_tasks.h. */
+/* kiln squad, kiln classify, kiln tag and kiln embed-train: the command lines of task/example_task.h. */
 #include "cmd/commands.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/settings.h"
 #include "cmd/train_command.h"
-#include "task/example_tasks.h"
+#include "task/example_task.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* finetune: the common part of all commands that train a head and predict with it: it opens the model,
  * plans its memory, opens outputs and logs, trains, saves, predicts, scores.
  *
- * A task (task/example_tasks.c) reads its files into examples, interprets logits, and writes its
+ * A task (task/example_task.h) reads its files into examples, interprets logits, and writes its
  * predictions; its options begin with the common ones. */
 #ifndef KILN_TASK_FINETUNE_H
 #define KILN_TASK_FINETUNE_H

@@ -7,7 +7,7 @@
 
 #include "core/json.h"
 #include "data/tag_score.h"
-#include "task/example_tasks.h"
+#include "task/example_task.h"
 
 #define ROUNDING 1e-5
 enum { N_TEXTS = 6, N_WORDS = 21, PATH = SESSION_CASE_PATH + 64 };

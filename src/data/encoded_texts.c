@@ -87,22 +87,11 @@ void encoded_texts_cut(int64_t *a, int64_t *b, int64_t room)
     *b = swap ? shorter : longer;
 }
 
-struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratch *scratch,
-                                struct text_bytes a, const struct text_bytes *b)
+struct status encoded_texts_fit(struct encoded_texts *t, struct token_range a, const struct token_range *b)
 {
     int64_t n_special = input_form_n_special(b != NULL ? &t->frame.pair : &t->frame.one);
-    int64_t room = t->limit - n_special;
-    struct token_range first, second = {0};
-    if (room < 0) {
-        return status_error(STATUS_USAGE,
-                            "%lld tokens leave no room for a text beside the %lld special tokens",
-                            (long long)t->limit, (long long)n_special);
-    }
-    TRY(encoded_texts_tokenize(t, &first, scratch, a));
-    if (b != NULL) {
-        TRY(encoded_texts_tokenize(t, &second, scratch, *b));
-    }
-    int64_t n_a = first.n, n_b = second.n;
+    int64_t room = t->limit - n_special, n_a = a.n, n_b = b != NULL ? b->n : 0;
+    struct token_range second = b != NULL ? *b : (struct token_range){0};
     if (n_a + n_b > room && t->cut == TEXT_CUT_NOTHING) {
         return status_error(
             STATUS_DATA, "text %lld has %lld tokens, special ones included, but the model reads at most %lld",
@@ -112,15 +101,31 @@ struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratc
         return status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
     }
     t->n_cut += n_a + n_b > room;
-    encoded_texts_cut(&first.n, &second.n, room);
+    encoded_texts_cut(&a.n, &second.n, room);
     if (t->cut == TEXT_CUT_BEGINNING) {
-        first.first += n_a - first.n;
+        a.first += n_a - a.n;
         second.first += n_b - second.n;
+    } else if (b == NULL) {
+        t->ids.n = (size_t)(a.first + a.n); /* what is lost needs no room */
     }
-    if (b == NULL && t->cut == TEXT_CUT_END) {
-        t->ids.n = (size_t)(first.first + first.n); /* what is lost needs no room */
+    return encoded_texts_add_tokens(t, a, b != NULL ? &second : NULL);
+}
+
+struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratch *scratch,
+                                struct text_bytes a, const struct text_bytes *b)
+{
+    int64_t n_special = input_form_n_special(b != NULL ? &t->frame.pair : &t->frame.one);
+    struct token_range first, second;
+    if (t->limit < n_special) {
+        return status_error(STATUS_USAGE,
+                            "%lld tokens leave no room for a text beside the %lld special tokens",
+                            (long long)t->limit, (long long)n_special);
     }
-    return encoded_texts_add_tokens(t, first, b != NULL ? &second : NULL);
+    TRY(encoded_texts_tokenize(t, &first, scratch, a));
+    if (b != NULL) {
+        TRY(encoded_texts_tokenize(t, &second, scratch, *b));
+    }
+    return encoded_texts_fit(t, first, b != NULL ? &second : NULL);
 }
 
 bool encoded_texts_next_window(struct token_range *window, int64_t n, int64_t room, int64_t step)
@@ -168,6 +173,9 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     const struct encoded_texts *t = self;
     const struct encoded_text *x = encoded_texts_get(t, i);
     int64_t row = encoded_texts_append(t, i, key, out) - out->ids, n = encoded_texts_length(t, i);
+    if (t->width == 0) {
+        return;
+    }
     int64_t first = t->of_tokens ? row : out->n_sequences - 1; /* of its rows of labels */
     int32_t *labels = out->fields[TEXT_CLASS_LABELS] + first * t->width;
     memset(labels, -1, (size_t)((t->of_tokens ? n : 1) * t->width) * sizeof *labels); /* in fp32, no number */

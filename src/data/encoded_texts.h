@@ -57,6 +57,9 @@ struct status encoded_texts_add_tokens(struct encoded_texts *t, struct token_ran
 struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratch *scratch,
                                 struct text_bytes a, const struct text_bytes *b);
 
+/* The same of tokens in ids. */
+struct status encoded_texts_fit(struct encoded_texts *t, struct token_range a, const struct token_range *b);
+
 /* Lengths of two texts after truncation to `room` tokens in all. */
 void encoded_texts_cut(int64_t *a, int64_t *b, int64_t room);
 

@@ -1,5 +1,6 @@
 #include "data/squad_answers.h"
 
+#include "data/sorted_batches.h"
 #include "data/squad_text.h"
 #include "io/file.h"
 
@@ -43,7 +44,8 @@ struct status squad_answers_init(struct squad_answers *a, const struct squad_exa
     for (size_t i = 0; i < n; i++) {
         a->n_found[i] = -1;
     }
-    return status_ok();
+    struct example_source source = squad_features_source(f);
+    return sorted_batches_order(&a->order, &source);
 }
 
 void squad_answers_fini(struct squad_answers *a)
@@ -56,21 +58,25 @@ void squad_answers_fini(struct squad_answers *a)
     free(a->best_starts);
     free(a->best_ends);
     free(a->results);
+    free(a->order);
     buf_fini(&a->texts);
     buf_fini(&a->best);
     *a = (struct squad_answers){0};
 }
 
-/* The indices of the k largest values, the first of equals first; returns how many there are. */
-static int64_t find_largest(int32_t *best, const float *values, int64_t n, int64_t k)
+/* Of logits [n, 2] those of a start and of an end. */
+enum { START, END };
+
+/* The positions of the k largest logits of a side, the first of equals first; returns how many there are. */
+static int64_t find_largest(int32_t *best, const float *logits, int side, int64_t n, int64_t k)
 {
     int64_t n_best = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (n_best == k && !(values[i] > values[best[k - 1]])) {
+        if (n_best == k && !(logits[2 * i + side] > logits[2 * best[k - 1] + side])) {
             continue;
         }
         int64_t at = n_best < k ? n_best++ : k - 1;
-        for (; at > 0 && values[i] > values[best[at - 1]]; at--) {
+        for (; at > 0 && logits[2 * i + side] > logits[2 * best[at - 1] + side]; at--) {
             best[at] = best[at - 1];
         }
         best[at] = (int32_t)i;
@@ -89,11 +95,11 @@ static int compare_spans(const void *left, const void *right)
 }
 
 /* The valid pairs of one of the best starts and one of the best ends, the best pair first. */
-static int64_t find_spans(struct squad_answers *a, int64_t feature, const float *start, const float *end)
+static int64_t find_spans(struct squad_answers *a, int64_t feature, const float *logits)
 {
     int64_t length = encoded_texts_length(&a->features->texts, feature), n = 0;
-    int64_t n_starts = find_largest(a->best_starts, start, length, a->options.n_best);
-    int64_t n_ends = find_largest(a->best_ends, end, length, a->options.n_best);
+    int64_t n_starts = find_largest(a->best_starts, logits, START, length, a->options.n_best);
+    int64_t n_ends = find_largest(a->best_ends, logits, END, length, a->options.n_best);
     for (int64_t i = 0; i < n_starts; i++) {
         int32_t s = a->best_starts[i];
         if (squad_feature_word(a->features, feature, s) < 0 ||
@@ -105,7 +111,8 @@ static int64_t find_spans(struct squad_answers *a, int64_t feature, const float 
             bool fits = squad_feature_word(a->features, feature, e) >= 0 && e >= s &&
                         e - s < a->options.max_answer_length;
             if (fits) {
-                a->spans[n] = (struct squad_span){s, e, (int32_t)n, (double)start[s] + (double)end[e]};
+                double score = (double)logits[2 * s + START] + (double)logits[2 * e + END];
+                a->spans[n] = (struct squad_span){s, e, (int32_t)n, score};
                 n++;
             }
         }
@@ -149,31 +156,31 @@ static bool is_new_text(struct squad_answers *a, int64_t example, const struct s
     return true;
 }
 
-struct status squad_answers_add(struct squad_answers *a, int64_t feature, const float *start,
-                                const float *end)
+struct status squad_answers_add(struct squad_answers *a, int64_t feature, const float *logits)
 {
     int32_t example = a->features->features[feature].example;
     for (int64_t i = 0; i < encoded_texts_length(&a->features->texts, feature); i++) {
-        if (!isfinite(start[i]) || !isfinite(end[i])) {
+        if (!isfinite(logits[2 * i + START]) || !isfinite(logits[2 * i + END])) {
             return status_error(STATUS_NUMERIC,
                                 "the logits of question %.100s are not finite at position %lld",
                                 squad_example_id(a->examples, example), (long long)i);
         }
     }
-    int64_t n_spans = find_spans(a, feature, start, end);
+    int64_t n_spans = find_spans(a, feature, logits);
     struct squad_candidate *found = a->found + feature * a->options.n_best;
     int32_t n = 0;
     buf_clear(&a->texts);
     for (int64_t i = 0; i < n_spans && n < a->options.n_best; i++) {
         const struct squad_span *s = &a->spans[i];
-        found[n] = (struct squad_candidate){.start_logit = start[s->start], .end_logit = end[s->end]};
+        found[n] = (struct squad_candidate){.start_logit = logits[2 * s->start + START],
+                                            .end_logit = logits[2 * s->end + END]};
         TRY(place_span(a, &found[n], feature, s));
         n += is_new_text(a, example, &found[n]);
         TRY(buf_status(&a->texts));
     }
     a->n_found[feature] = n;
-    a->null_logits[2 * feature] = start[0];
-    a->null_logits[2 * feature + 1] = end[0];
+    a->null_logits[2 * feature] = logits[START];
+    a->null_logits[2 * feature + 1] = logits[END];
     return status_ok();
 }
 

@@ -50,6 +50,7 @@ struct squad_answers {
     struct buf texts;                 /* scratch */
     struct buf best;                  /* struct squad_candidate of all results */
     struct squad_result *results;     /* [examples] */
+    int64_t *order;                   /* [features] in which a request packs them: the longest first */
 };
 
 /* Borrows all but the options.  STATUS_USAGE: options outside their limits. */
@@ -58,10 +59,9 @@ struct status squad_answers_init(struct squad_answers *a, const struct squad_exa
                                  struct squad_answer_options o);
 void squad_answers_fini(struct squad_answers *a);
 
-/* Takes the logits of a feature, start[squad_feature_length] and end[the same]; features may come in any
- * order. STATUS_NUMERIC if one is not finite. */
-struct status squad_answers_add(struct squad_answers *a, int64_t feature, const float *start,
-                                const float *end);
+/* Takes the logits of a feature, [its length, 2]: of a start and of an end at each position.  Features may
+ * come in any order.  STATUS_NUMERIC if one is not finite. */
+struct status squad_answers_add(struct squad_answers *a, int64_t feature, const float *logits);
 
 /* Merges the windows of each question, once all features were added. */
 struct status squad_answers_finish(struct squad_answers *a);

@@ -29,8 +29,7 @@ struct status ask_job_make(struct ask_job *j, const struct session *s, struct to
         return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
     }
     TRY(squad_answers_init(&j->answers, &j->examples, &j->features, s->tokenizer, ao));
-    TRY(squad_predict_init(&j->prediction, &j->answers));
-    j->request = squad_predict_request(&j->prediction);
+    j->request = squad_predict_request(&j->answers);
     return status_ok();
 }
 
@@ -59,7 +58,6 @@ struct status ask_job_read(struct ask_job *j, struct ask_result *r)
 
 void ask_job_fini(struct ask_job *j)
 {
-    squad_predict_fini(&j->prediction);
     squad_answers_fini(&j->answers);
     squad_features_fini(&j->features);
     squad_examples_fini(&j->examples);

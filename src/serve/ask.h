@@ -43,7 +43,6 @@ struct ask_job {
     struct squad_examples examples;
     struct squad_features features;
     struct squad_answers answers;
-    struct squad_prediction prediction;
 };
 
 /* As ask_question; neither the question, the context nor the options are read after it. */

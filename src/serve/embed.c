@@ -85,7 +85,7 @@ static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OU
     float *vector = j->vectors + i * plan->width;
     int64_t width = plan->n_poolings * h.dims[1];
     for (int k = 0; k < plan->n_poolings; k++) {
-        pool(j, j->v + k * h.dims[1], plan->poolings[k], h, j->input.pieces[i].n_skipped);
+        pool(j, j->v + k * h.dims[1], plan->poolings[k], h, j->input.n_skipped[i]);
     }
     for (int k = 0; k < plan->n_layers; k++) {
         width = apply(plan->layers[k], j->v, j->next, width);
@@ -147,7 +147,7 @@ struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, con
     struct embed_job j;
     struct status status = embed_job_make(&j, s, &s->scratch, vectors, texts, n_texts, plan);
     status = failed(status) ? status : packer_answer(&s->packer, &j.request);
-    *n_cut = j.input.n_cut;
+    *n_cut = j.input.texts.n_cut;
     embed_job_fini(&j);
     return status;
 }

@@ -6,7 +6,7 @@
 
 #include "serve/embed_input.h"
 
-/* Texts as a job (serve/request.h), whose result is `vectors` and input.n_cut. */
+/* Texts as a job (serve/request.h), whose result is `vectors` and input.texts.n_cut. */
 struct embed_job {
     struct request request;
     struct embed_input input;

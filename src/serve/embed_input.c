@@ -1,6 +1,6 @@
 #include "serve/embed_input.h"
 
-#include "data/text_batch.h"
+#include "core/integers.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
 
@@ -43,19 +43,20 @@ static struct status encode_text(struct embed_input *in, struct tokenizer_scratc
         text = buf_text(&in->bytes);
         n = in->bytes.n;
     }
-    return tokenizer_encode_ids(scratch, &in->ids, text, n);
+    return tokenizer_encode_ids(scratch, &in->texts.ids, text, n);
 }
 
 /* The special tokens before a text, and the tokens that the prompt has alone. */
 static struct status count_skipped(struct embed_input *in, struct tokenizer_scratch *scratch)
 {
+    const struct input_form *form = &in->texts.frame.one;
     if (!in->plan->skips_prompt || in->plan->prompt[0] == '\0') {
         return status_ok();
     }
     TRY(encode_text(in, scratch, "", 0));
-    int64_t n = (int64_t)in->ids.n + in->form->before.n, most = in->plan->max_length - in->form->after.n;
-    in->n_skipped = n < most ? n : most;
-    in->ids.n = 0;
+    in->n_skipped_whole =
+        int_smaller((int64_t)in->texts.ids.n + form->before.n, in->plan->max_length - form->after.n);
+    in->texts.ids.n = 0;
     return status_ok();
 }
 
@@ -63,74 +64,44 @@ struct status embed_input_init(struct embed_input *in, const struct session *s,
                                struct tokenizer_scratch *scratch, const struct embed_plan *plan,
                                size_t n_texts)
 {
-    *in = (struct embed_input){.plan = plan,
-                               .form = &s->frame.one,
-                               .tokenizer = s->tokenizer,
-                               .pieces = calloc(n_texts + 1, sizeof *in->pieces),
-                               .order = calloc(n_texts + 1, sizeof *in->order),
-                               .capacity = n_texts};
-    return in->pieces == NULL || in->order == NULL
+    *in = (struct embed_input){
+        .plan = plan,
+        .tokenizer = s->tokenizer,
+        .texts = {.frame = s->frame, .limit = plan->max_length, .cut = plan->cut}, /* without labels */
+        .n_skipped = calloc(n_texts + 1, sizeof *in->n_skipped),
+        .order = calloc(n_texts + 1, sizeof *in->order),
+        .capacity = (int64_t)n_texts};
+    return in->n_skipped == NULL || in->order == NULL
                ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)
                : count_skipped(in, scratch);
 }
 
 void embed_input_fini(struct embed_input *in)
 {
-    free(in->pieces);
+    free(in->n_skipped);
     free(in->order);
     buf_fini(&in->bytes);
-    id_list_fini(&in->ids);
+    encoded_texts_fini(&in->texts);
     *in = (struct embed_input){0};
 }
 
-/* Takes the tokens from `p` on as far as they fit before the special tokens behind a text. */
-static struct status cut(struct embed_input *in, struct embed_piece *p)
+/* Makes a text of the tokens from `first` on. */
+static struct status end(struct embed_input *in, int64_t first)
 {
-    size_t most = (size_t)(in->plan->max_length - in->form->after.n), n = in->ids.n - p->start;
-    if (n <= most) {
-        return status_ok();
-    }
-    if (in->plan->cut == TEXT_CUT_NOTHING) {
-        return status_error(
-            STATUS_DATA, "text %zu has %zu tokens, special ones included, but the model reads at most %lld",
-            in->n, n + (size_t)in->form->after.n, (long long)in->plan->max_length);
-    }
-    if (in->plan->cut == TEXT_CUT_BEGINNING) {
-        int32_t *text = in->ids.ids + p->start + in->form->before.n;
-        size_t n_kept = most - (size_t)in->form->before.n, n_lost = n - most;
-        memmove(text, text + n_lost, n_kept * sizeof *text);
-        p->n_skipped = p->n_skipped > (int64_t)n_lost ? p->n_skipped - (int64_t)n_lost : 0;
-    }
-    in->ids.n = p->start + most;
-    in->n_cut++;
+    struct encoded_texts *t = &in->texts;
+    CHECK(t->n < in->capacity, "%lld texts", (long long)t->n);
+    TRY(encoded_texts_fit(t, (struct token_range){first, (int64_t)t->ids.n - first}, NULL));
+    int64_t n_lost = encoded_texts_get(t, t->n - 1)->a.first - first;
+    in->n_skipped[t->n - 1] = int_larger(in->n_skipped_whole - n_lost, 0);
     return status_ok();
-}
-
-static struct embed_piece *begin(struct embed_input *in)
-{
-    CHECK(in->n < in->capacity, "%zu texts", in->n);
-    struct embed_piece *p = &in->pieces[in->n];
-    *p = (struct embed_piece){.start = in->ids.n, .n_skipped = in->n_skipped};
-    return p;
-}
-
-static struct status end(struct embed_input *in, struct embed_piece *p)
-{
-    TRY(cut(in, p));
-    TRY(input_specials_append(&in->ids, &in->form->after));
-    p->n = in->ids.n - p->start;
-    in->n++;
-    return p->n > 0 ? status_ok()
-                    : status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
 }
 
 struct status embed_input_add(struct embed_input *in, struct tokenizer_scratch *scratch,
                               const struct text_bytes *text)
 {
-    struct embed_piece *p = begin(in);
-    TRY(input_specials_append(&in->ids, &in->form->before));
+    int64_t first = (int64_t)in->texts.ids.n;
     TRY(encode_text(in, scratch, text->bytes, text->n));
-    return end(in, p);
+    return end(in, first);
 }
 
 /* Whether ids [n] are those of one place of a form. */
@@ -151,9 +122,9 @@ static struct status check_ids(const struct embed_input *in, const int32_t *ids,
         if (ids[i] < 0 || ids[i] >= in->tokenizer->n) {
             return status_error(
                 STATUS_DATA,
-                "id %d of text %zu is none of the model's, which are 0 to %d: send ids of its own "
+                "id %d of text %lld is none of the model's, which are 0 to %d: send ids of its own "
                 "tokenizer, or texts (with langchain-openai: check_embedding_ctx_length=False)",
-                ids[i], in->n, in->tokenizer->n - 1);
+                ids[i], (long long)in->texts.n, in->tokenizer->n - 1);
         }
     }
     return status_ok();
@@ -162,35 +133,20 @@ static struct status check_ids(const struct embed_input *in, const int32_t *ids,
 struct status embed_input_add_ids(struct embed_input *in, struct tokenizer_scratch *scratch,
                                   const int32_t *ids, size_t n)
 {
-    struct embed_piece *p = begin(in);
+    const struct input_form *form = &in->texts.frame.one;
+    int64_t first = (int64_t)in->texts.ids.n;
     TRY(check_ids(in, ids, n));
-    if (has_frame(in->form, ids, n)) {
-        ids += in->form->before.n;
-        n -= (size_t)input_form_n_special(in->form);
+    if (has_frame(form, ids, n)) {
+        ids += form->before.n;
+        n -= (size_t)input_form_n_special(form);
     }
-    TRY(input_specials_append(&in->ids, &in->form->before));
     TRY(encode_text(in, scratch, "", 0)); /* the prompt */
     for (size_t i = 0; i < n; i++) {
-        if (!id_list_append(&in->ids, ids[i])) {
+        if (!id_list_append(&in->texts.ids, ids[i])) {
             return status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
         }
     }
-    return end(in, p);
-}
-
-/* The texts as a source of sequences. */
-static int64_t length(const void *self, int64_t i)
-{
-    return (int64_t)((const struct embed_input *)self)->pieces[i].n;
-}
-
-static void add(const void *self, int64_t i, int32_t key, struct batch *out)
-{
-    const struct embed_input *in = self;
-    const struct embed_piece *p = &in->pieces[i];
-    int64_t n = (int64_t)p->n, n_text = n - input_form_n_special(in->form);
-    int32_t *ids = text_batch_add(out, n, input_form_n_first(in->form, n_text, 0), -1, key);
-    memcpy(ids, in->ids.ids + p->start, p->n * sizeof *ids);
+    return end(in, first);
 }
 
 static int by_value(const void *a, const void *b)
@@ -204,17 +160,17 @@ struct request embed_input_request(struct embed_input *in, unsigned outputs,
                                                          const tensor outputs[MODEL_N_OUTPUTS]),
                                    void *self)
 {
-    for (size_t i = 0; i < in->n; i++) { /* sorted by length, then by number */
-        in->order[i] = (int64_t)(in->pieces[i].n << 32 | i);
+    size_t n = (size_t)in->texts.n;
+    for (size_t i = 0; i < n; i++) { /* sorted by length, then by number */
+        in->order[i] = (int64_t)((uint64_t)encoded_texts_length(&in->texts, (int64_t)i) << 32 | i);
     }
-    qsort(in->order, in->n, sizeof *in->order, by_value);
-    for (size_t i = 0; i < in->n; i++) {
+    qsort(in->order, n, sizeof *in->order, by_value);
+    for (size_t i = 0; i < n; i++) {
         in->order[i] &= UINT32_MAX;
     }
-    return (struct request){
-        .source = {.name = "texts", .self = in, .n = (int64_t)in->n, .length = length, .add = add},
-        .order = in->order,
-        .outputs = outputs,
-        .take = take,
-        .self = self};
+    return (struct request){.source = encoded_texts_source(&in->texts, "texts"),
+                            .order = in->order,
+                            .outputs = outputs,
+                            .take = take,
+                            .self = self};
 }

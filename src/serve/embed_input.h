@@ -5,23 +5,15 @@
 
 #include "serve/embed_plan.h"
 
-/* A text's tokens among those of all texts. */
-struct embed_piece {
-    size_t start, n;
-    int64_t n_skipped; /* of them at the beginning, which are not pooled */
-};
-
 struct embed_input {
-    const struct embed_plan *plan; /* borrowed, like form and tokenizer */
-    const struct input_form *form;
+    const struct embed_plan *plan; /* borrowed, like tokenizer */
     const struct tokenizer *tokenizer;
-    struct id_list ids;         /* of all texts, special tokens included */
-    struct embed_piece *pieces; /* [n] of the texts */
-    int64_t *order;             /* [n] of packing: the shortest first */
-    size_t n, capacity;         /* `capacity` is how many can be added */
-    int64_t n_cut;              /* texts of too many tokens */
-    int64_t n_skipped;          /* of a whole text */
-    struct buf bytes;           /* of a text after its prompt */
+    struct encoded_texts texts;
+    int64_t *n_skipped;      /* [texts.n] of each one's first tokens, which are not pooled */
+    int64_t *order;          /* [texts.n] of packing: the shortest first */
+    int64_t capacity;        /* how many can be added */
+    int64_t n_skipped_whole; /* of a text that is not cut */
+    struct buf bytes;        /* of a text after its prompt */
 };
 
 /* An input without texts, for n_texts of a session of MODEL_TASK_ENCODER.  STATUS_MEMORY.  Fini is safe on a

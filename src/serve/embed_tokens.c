@@ -6,7 +6,7 @@ static struct status take(void *self, int64_t text, const tensor outputs[MODEL_N
 {
     struct embed_tokens_job *j = self;
     tensor h = outputs[MODEL_HIDDEN];
-    float *row = j->rows + (int64_t)j->input.pieces[text].start * j->width;
+    float *row = j->rows + encoded_texts_get(&j->input.texts, text)->row * j->width;
     for (int64_t i = 0; i < h.dims[0]; i++) {
         for (int64_t c = 0; c < j->width; c++) {
             *row++ = (float)tensor_load(h, i * h.strides[0] + c);
@@ -18,7 +18,7 @@ static struct status take(void *self, int64_t text, const tensor outputs[MODEL_N
 struct status embed_tokens_job_make(struct embed_tokens_job *j, const struct session *s,
                                     struct embed_input *input)
 {
-    size_t n = input->ids.n;
+    size_t n = (size_t)input->texts.n_rows;
     *j = (struct embed_tokens_job){.input = *input,
                                    .width = s->model->hidden_size,
                                    .rows = calloc(n + 1, (size_t)s->model->hidden_size * sizeof *j->rows)};

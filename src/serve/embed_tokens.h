@@ -5,12 +5,12 @@
 
 #include "serve/embed_input.h"
 
-/* Texts as a job (serve/request.h), whose result is `rows`: those of text i are [pieces[i].n, width] from row
- * pieces[i].start on. */
+/* Texts as a job (serve/request.h), whose result is `rows`: those of text i begin at the row that
+ * input.texts says. */
 struct embed_tokens_job {
     struct request request;
     struct embed_input input;
-    float *rows; /* [ids.n, width] */
+    float *rows; /* [texts.n_rows, width] */
     int64_t width;
 };
 

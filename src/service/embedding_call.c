@@ -68,7 +68,8 @@ static struct status add_ids(struct embed_input *in, struct tokenizer_scratch *s
         const json_t *id = json_array_get(ids, i);
         json_int_t value = json_integer_value(id);
         if (!json_is_integer(id) || value < INT32_MIN || value > INT32_MAX) {
-            s = status_error(STATUS_DATA, "id %zu of text %zu is no whole number of 32 bits", i, in->n);
+            s = status_error(STATUS_DATA, "id %zu of text %lld is no whole number of 32 bits", i,
+                             (long long)in->texts.n);
         } else if (!id_list_append(&list, (int32_t)value)) {
             s = status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
         }
@@ -85,7 +86,7 @@ static struct status add(struct embedding_call *e, struct embed_input *in, struc
     struct text_bytes bytes = {json_string_value(text), json_string_length(text)};
     if (!e->takes_empty && (json_is_string(text) ? bytes.n : json_array_size(text)) == 0 &&
         (json_is_string(text) || json_is_array(text))) {
-        return status_error(STATUS_DATA, "text %zu of \"%s\" is empty", in->n, e->key);
+        return status_error(STATUS_DATA, "text %lld of \"%s\" is empty", (long long)in->texts.n, e->key);
     }
     if (json_is_string(text)) {
         e->call->n_characters += call_characters(bytes.bytes, bytes.n);
@@ -93,8 +94,8 @@ static struct status add(struct embedding_call *e, struct embed_input *in, struc
     }
     return json_is_array(text)
                ? add_ids(in, scratch, text)
-               : status_error(STATUS_DATA, "text %zu of \"%s\" is neither a string nor an array of ids",
-                              in->n, e->key);
+               : status_error(STATUS_DATA, "text %lld of \"%s\" is neither a string nor an array of ids",
+                              (long long)in->texts.n, e->key);
 }
 
 static bool is_one(const json_t *input)
@@ -128,8 +129,8 @@ static struct status make_job(struct embedding_call *e, const json_t *input)
         embed_input_fini(&in);
         return status;
     }
-    e->call->n_tokens = (int64_t)in.ids.n;
-    e->call->n_cut = in.n_cut;
+    e->call->n_tokens = in.texts.n_rows;
+    e->call->n_cut = in.texts.n_cut;
     return e->of_tokens ? embed_tokens_job_make(&e->job.tokens, s, &in)
                         : embed_job_make_of(&e->job.texts, s, e->vectors, &in);
 }
@@ -211,10 +212,10 @@ void embedding_call_write(struct buf *out, const struct embedding_call *e, int64
 
 static void write_tokens(struct buf *out, const struct embed_tokens_job *j, int64_t text)
 {
-    const struct embed_piece *p = &j->input.pieces[text];
-    for (size_t i = 0; i < p->n; i++) {
+    const float *rows = j->rows + encoded_texts_get(&j->input.texts, text)->row * j->width;
+    for (int64_t i = 0; i < encoded_texts_length(&j->input.texts, text); i++) {
         buf_putc(out, i == 0 ? '[' : ',');
-        answer_json_append_vector(out, j->rows + (int64_t)(p->start + i) * j->width, j->width);
+        answer_json_append_vector(out, rows + i * j->width, j->width);
     }
     buf_putc(out, ']');
 }

@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "data/squad_score.h"
+#include "serve/squad_predict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +36,8 @@ static struct status encode_questions(struct example_task *t, struct example_fil
              : e == &t->heldout ? "held out"
                                 : "training",
              e->path, (long long)e->questions.n, (long long)e->windows.n);
-    if (predicts) {
-        TRY(squad_answers_init(&t->answers, &e->questions, &e->windows, t->tokenizer, answers));
-        TRY(squad_predict_init(&t->prediction, &t->answers));
-    }
-    return status_ok();
+    return predicts ? squad_answers_init(&t->answers, &e->questions, &e->windows, t->tokenizer, answers)
+                    : status_ok();
 }
 
 static struct status read_questions(void *self, struct finetune *f)
@@ -62,7 +60,7 @@ static void set_script_optimizer(const void *self, struct optimizer *o)
 static struct request predicted_spans(void *self)
 {
     struct example_task *t = self;
-    return squad_predict_request(&t->prediction);
+    return squad_predict_request(&t->answers);
 }
 
 static struct status write_answers(void *self, struct buf *names)

@@ -145,7 +145,6 @@ void example_task_close(void *self)
     free(t->readings);
     free(t->vectors.values);
     free(t->vectors.order);
-    squad_predict_fini(&t->prediction);
     squad_answers_fini(&t->answers);
     class_logits_fini(&t->logits);
     example_file_fini(&t->predict);

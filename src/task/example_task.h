@@ -12,7 +12,6 @@
 #include "data/squad_answers.h"
 #include "data/tag_examples.h"
 #include "serve/class_logits.h"
-#include "serve/squad_predict.h"
 #include "task/finetune.h"
 #include "task/pair_step.h"
 
@@ -61,7 +60,6 @@ struct example_task {
     struct class_logits logits;     /* of texts and words */
     struct class_reading *readings; /* [labels->n] of a text */
     struct squad_answers answers;
-    struct squad_prediction prediction;
     struct pair_step pairs;
     struct pair_source pair_source;
     int64_t n_pairs; /* of a global batch */

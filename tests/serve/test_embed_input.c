@@ -96,9 +96,10 @@ static void test_tokens(void)
     EXPECT_OK(packer_answer(&s.packer, &j.request));
     for (int i = 0; i < SESSION_CASE_TEXTS; i++) {
         float mean[SESSION_CASE_WIDTH] = {0}, vector[SESSION_CASE_WIDTH], squares = 0;
-        for (size_t r = 0; r < j.input.pieces[i].n; r++) {
+        const float *rows = j.rows + encoded_texts_get(&j.input.texts, i)->row * SESSION_CASE_WIDTH;
+        for (int64_t r = 0; r < encoded_texts_length(&j.input.texts, i); r++) {
             for (int c = 0; c < SESSION_CASE_WIDTH; c++) {
-                mean[c] += j.rows[(j.input.pieces[i].start + r) * SESSION_CASE_WIDTH + (size_t)c];
+                mean[c] += rows[r * SESSION_CASE_WIDTH + c];
             }
         }
         for (int c = 0; c < SESSION_CASE_WIDTH; c++) {

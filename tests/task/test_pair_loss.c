@@ -1,5 +1,5 @@
-/* The losses over pairs are those of sentence-transformers' formulas, written out term by term here, and their gradients those of
- * central differences, both in fp64. */
+/* The losses over pairs are those of sentence-transformers' formulas, written out term by term here, and
+ * their gradients those of central differences, both in fp64. */
 #include "test.h"
 
 #include "core/rng.h"

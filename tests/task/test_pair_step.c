@@ -1,6 +1,6 @@
-/* The gradients of a step over pairs, by way of the gradients of their vectors, are those of the loss over the whole batch:
- * against central differences of that loss, with dropout, on the reference ops in fp64 (vectors are fp32 between the passes); and
- * the same whatever micro-batches the batch is cut into. */
+/* The gradients of a step over pairs, by way of the gradients of their vectors, are those of the loss over
+ * the whole batch: against central differences of that loss, with dropout, on the reference ops in fp64
+ * (vectors are fp32 between the passes); and the same whatever micro-batches the batch is cut into. */
 #include "bert_fixture.h"
 
 #include "data/encoded_texts.h"

@@ -5,7 +5,7 @@
 #include "corpus/not_text.h"
 #include "data/class_examples.h"
 #include "data/table_open.h"
-#include "data/tag_file.h"
+#include "data/tag_examples.h"
 #include "io/file.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -168,7 +168,7 @@ static void tag(const char *path, struct tokenizer_scratch *scratch)
 {
     struct tag_examples e;
     struct label_names names = {0}, again = {0};
-    if (failed(tag_file_read(&e, path, &(struct conll_columns){0}))) {
+    if (failed(tag_examples_read(&e, path, &(struct conll_columns){0}))) {
         return;
     }
     bool labelled = !failed(tag_examples_names(&e, &names));

@@ -67,6 +67,7 @@ void encoded_texts_cut(int64_t *a, int64_t *b, int64_t room);
  * zeroed range on; false after the last. */
 bool encoded_texts_next_window(struct token_range *window, int64_t n, int64_t room, int64_t step);
 
+/* Sequence i; borrowed until the next is added. */
 const struct encoded_text *encoded_texts_get(const struct encoded_texts *t, int64_t i);
 
 /* Of sequence i: the number of its tokens and of those in segment 0, and the place of text b. */

@@ -19,6 +19,7 @@ struct example_batches {
 struct status example_batches_init(struct example_batches *b, const struct example_source *source,
                                    int64_t batch_size, int64_t n_micro, uint64_t seed, int32_t pad_id);
 
+/* Optimizer steps in which each example comes once. */
 int64_t example_batches_per_epoch(const struct example_batches *b);
 
 /* Upper bounds of every micro-batch; no position is masked. */

@@ -27,9 +27,23 @@ void embed_job_fini(struct embed_job *j);
 
 /* Computes vectors [n_texts, plan->width], in the plan's session.  Texts are sorted by length, and as many
  * run at once as fit a batch; a vector does not depend on the other texts but for rounding.  A text of more
- * than plan->max_length tokens is cut as the plan says, and *n_cut counts those.  STATUS_NUMERIC if the model
- * computes something that is not finite. */
+ * than plan->max_length tokens is cut as the plan says, and *n_cut counts those.  STATUS_NUMERIC if the
+ * model computes something that is not finite. */
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
                           size_t n_texts, const struct embed_plan *plan);
+
+/* Texts as a job whose result is the last layer's output for each token, special ones included, neither
+ * pooled nor scaled, `rows`: those of text i begin at the row that input.texts says. */
+struct embed_tokens_job {
+    struct request request;
+    struct embed_input input;
+    float *rows; /* [texts.n_rows, width] */
+    int64_t width;
+};
+
+/* Takes the texts over, whatever it returns. */
+struct status embed_tokens_job_make(struct embed_tokens_job *j, const struct session *s,
+                                    struct embed_input *input);
+void embed_tokens_job_fini(struct embed_tokens_job *j);
 
 #endif

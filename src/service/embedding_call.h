@@ -4,7 +4,6 @@
 #define KILN_SERVICE_EMBEDDING_CALL_H
 
 #include "serve/embed.h"
-#include "serve/embed_tokens.h"
 #include "service/call.h"
 
 /* Most texts of a request: OpenAI's limit, and what a server takes at once in other dialects. */

@@ -3,7 +3,7 @@
 
 #include "core/log.h"
 #include "data/class_score.h"
-#include "data/tag_file.h"
+#include "data/tag_examples.h"
 #include "io/file.h"
 #include "serve/tag_words.h"
 #include "text/excerpt.h"
@@ -13,8 +13,9 @@
 
 static struct status open_words(struct example_file *e, const struct example_options *o)
 {
-    return tag_file_read(&e->words, e->path,
-                         &(struct conll_columns){o->text_column_name, o->label_column_name, o->run.encoding});
+    return tag_examples_read(
+        &e->words, e->path,
+        &(struct conll_columns){o->text_column_name, o->label_column_name, o->run.encoding});
 }
 
 static struct status names_of_words(const struct example_file *e, enum label_problem problem,

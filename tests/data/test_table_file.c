@@ -5,7 +5,7 @@
 
 #include "data/class_examples.h"
 #include "data/table_open.h"
-#include "data/tag_file.h"
+#include "data/tag_examples.h"
 #include "io/file.h"
 
 #include <unistd.h>
@@ -110,11 +110,11 @@ static void test_words(void)
     char text[128];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(text, sizeof text, "\n{\"tokens\": %s}\n", bad[i]);
-        EXPECT_ERROR(tag_file_read(&e, write_file("w.json", text), &(struct conll_columns){0}), STATUS_DATA,
-                     "line 2: a word");
+        EXPECT_ERROR(tag_examples_read(&e, write_file("w.json", text), &(struct conll_columns){0}),
+                     STATUS_DATA, "line 2: a word");
     }
-    EXPECT_OK(tag_file_read(&e, write_file("w.json", "{\"tokens\": [\"a\", 5], \"tags\": [null, 3]}"),
-                            &(struct conll_columns){0}));
+    EXPECT_OK(tag_examples_read(&e, write_file("w.json", "{\"tokens\": [\"a\", 5], \"tags\": [null, 3]}"),
+                                &(struct conll_columns){0}));
     EXPECT(e.n_words == 2 && !tag_examples_word(&e, 0)->has_label && tag_examples_word(&e, 1)->has_label,
            "null is a label");
     tag_examples_fini(&e);

@@ -2,7 +2,6 @@
  * texts that say the same. */
 #define _GNU_SOURCE
 #include "serve/embed.h"
-#include "serve/embed_tokens.h"
 #include "session_case.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* kiln blimp: whether a model finds the right sentence of a minimal pair more likely than the wrong one.
- * Pairs are those of BLiMP (Warstadt et al. 2020, arXiv:1912.00582) or of other tables (data/table_file.h).
+ * Pairs are those of BLiMP (Warstadt et al. 2020, arXiv:1912.00582) or of other tables (data/table_open.h).
  *
  * A paradigm is the pair's "UID" or, without one, the name of its file; "linguistics_term" and "field" may be
  * missing.  A tie is wrong. */
@@ -12,7 +12,7 @@
 #include "core/log.h"
 #include "core/progress.h"
 #include "corpus/input_guard.h"
-#include "data/table_file.h"
+#include "data/table_open.h"
 #include "io/file.h"
 #include "io/json_file.h"
 #include "serve/likelihood.h"
@@ -188,7 +188,7 @@ static struct status read_file(struct blimp *b, const char *path)
 {
     struct table_file t;
     const char *base = basename(path), *dot = strrchr(base, '.');
-    TRY(table_file_open(&t, path, &(struct table_options){0}));
+    TRY(table_open(&t, path, &(struct table_options){0}));
     char *copy = strndup(base, (size_t)(dot - base)); /* every table's name has an ending */
     json_t *name = copy == NULL ? NULL : json_text(copy);
     struct status s = name == NULL ? status_error(STATUS_MEMORY, "out of memory for the name of a file")

@@ -366,10 +366,9 @@ static struct status score(struct scoring *s, int64_t n, const float *logits, co
     }
     s->tallies = calloc((size_t)s->n_labels, sizeof *s->tallies);
     s->decisions = calloc(problem == PROBLEM_SINGLE_LABEL ? (size_t)n + 1 : 1, sizeof *s->decisions);
-    if (s->tallies == NULL || s->decisions == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the counts of %lld labels and %lld rows",
-                            (long long)s->n_labels, (long long)n);
-    }
+    FAIL_IF(s->tallies == NULL || s->decisions == NULL, STATUS_MEMORY,
+            "out of memory for the counts of %lld labels and %lld rows", (long long)s->n_labels,
+            (long long)n);
     (problem == PROBLEM_SINGLE_LABEL ? score_one_label : score_any_labels)(s, n, logits, truth);
     return status_ok();
 }

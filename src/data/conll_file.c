@@ -156,13 +156,11 @@ static struct status scan_row(struct scan *s, const char *line, size_t n)
     if (n_columns > CONLL_MOST_COLUMNS) {
         return wrong(f, number, "has more than 64 columns, but each line must be one word and its columns");
     }
-    if (n_columns != f->n_columns) {
-        return status_error(STATUS_DATA,
-                            "%s line %lld has %d column%s, but line %lld has %d: each line must be one word "
-                            "and its columns, and an empty line ends a sentence",
-                            f->file.path, (long long)number, n_columns, n_columns == 1 ? "" : "s",
-                            (long long)f->first_line, f->n_columns);
-    }
+    FAIL_IF(n_columns != f->n_columns, STATUS_DATA,
+            "%s line %lld has %d column%s, but line %lld has %d: each line must be one word "
+            "and its columns, and an empty line ends a sentence",
+            f->file.path, (long long)number, n_columns, n_columns == 1 ? "" : "s", (long long)f->first_line,
+            f->n_columns);
     struct conll_span last = s->columns[n_columns - 1];
     bool many = n_columns > 2 && !f->has_tabs;
     if (many && ends_like_sentence(last)) {
@@ -236,12 +234,12 @@ static struct status find_given(const struct conll_file *f, int *column, const c
     found = found < 0 && end != name && *end == '\0' && number >= 1 && number <= f->n_columns
                 ? (int)number - 1
                 : found;
-    if (found < 0) {
-        return status_error(STATUS_USAGE,
-                            "%s has no column %.60s; it has %d columns%s: give --%s a number from 1 to %d%s",
-                            f->file.path, name, f->n_columns, f->names.n > 0 ? ", ID, FORM and so on" : "",
-                            flag, f->n_columns, f->names.n > 0 ? ", or a name" : "");
-    }
+    FAIL_IF(found<0, STATUS_USAGE,
+                  "%s has no column %.60s; it has %d columns%s: give --%s a number from 1 to %d%s",
+                  f->file.path, name, f->n_columns, f->names.n> 0
+                ? ", ID, FORM and so on"
+                : "",
+            flag, f->n_columns, f->names.n > 0 ? ", or a name" : "");
     *column = found;
     return status_ok();
 }
@@ -259,10 +257,8 @@ static struct status find_columns(struct conll_file *f, const struct conll_colum
     if (c->label != NULL && f->n_columns > 1) {
         TRY(find_given(f, &f->label, c->label, "label_column"));
     }
-    if (f->label == f->word && c->label != NULL && f->n_columns > 1) {
-        return status_error(STATUS_USAGE, "%s: --label_column %.60s is the column of the words", f->file.path,
-                            c->label);
-    }
+    FAIL_IF(f->label == f->word && c->label != NULL && f->n_columns > 1, STATUS_USAGE,
+            "%s: --label_column %.60s is the column of the words", f->file.path, c->label);
     f->label = f->label == f->word ? -1 : f->label;
     return status_ok();
 }

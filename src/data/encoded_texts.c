@@ -92,14 +92,10 @@ struct status encoded_texts_fit(struct encoded_texts *t, struct token_range a, c
     int64_t n_special = input_form_n_special(b != NULL ? &t->frame.pair : &t->frame.one);
     int64_t room = t->limit - n_special, n_a = a.n, n_b = b != NULL ? b->n : 0;
     struct token_range second = b != NULL ? *b : (struct token_range){0};
-    if (n_a + n_b > room && t->cut == TEXT_CUT_NOTHING) {
-        return status_error(
-            STATUS_DATA, "text %lld has %lld tokens, special ones included, but the model reads at most %lld",
+    FAIL_IF(n_a + n_b > room && t->cut == TEXT_CUT_NOTHING, STATUS_DATA,
+            "text %lld has %lld tokens, special ones included, but the model reads at most %lld",
             (long long)t->n, (long long)(n_a + n_b + n_special), (long long)t->limit);
-    }
-    if (n_special + n_a + n_b == 0) {
-        return status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
-    }
+    FAIL_IF(n_special + n_a + n_b == 0, STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
     t->n_cut += n_a + n_b > room;
     encoded_texts_cut(&a.n, &second.n, room);
     if (t->cut == TEXT_CUT_BEGINNING) {
@@ -116,11 +112,9 @@ struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratc
 {
     int64_t n_special = input_form_n_special(b != NULL ? &t->frame.pair : &t->frame.one);
     struct token_range first, second;
-    if (t->limit < n_special) {
-        return status_error(STATUS_USAGE,
-                            "%lld tokens leave no room for a text beside the %lld special tokens",
-                            (long long)t->limit, (long long)n_special);
-    }
+    FAIL_IF(t->limit < n_special, STATUS_USAGE,
+            "%lld tokens leave no room for a text beside the %lld special tokens", (long long)t->limit,
+            (long long)n_special);
     TRY(encoded_texts_tokenize(t, &first, scratch, a));
     if (b != NULL) {
         TRY(encoded_texts_tokenize(t, &second, scratch, *b));

@@ -10,9 +10,7 @@ struct status example_batches_init(struct example_batches *b, const struct examp
     *b = (struct example_batches){
         .source = *source, .batch_size = batch_size, .n_micro = n_micro, .seed = seed, .pad_id = pad_id};
     TRY(batch_check_cut(batch_size, n_micro));
-    if (source->n == 0) {
-        return status_error(STATUS_DATA, "there are no %s to train on", source->name);
-    }
+    FAIL_IF(source->n == 0, STATUS_DATA, "there are no %s to train on", source->name);
     return status_ok();
 }
 

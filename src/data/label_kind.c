@@ -116,10 +116,9 @@ struct status label_kind_put(const struct label_kind *k, int32_t *labels, int64_
     enum label_problem problem = k->model->problem;
     if (problem == PROBLEM_REGRESSION) {
         double value;
-        if (!label_kind_is_number(name, &value) || at >= k->model->n) {
-            return status_error(STATUS_DATA, "%s line %lld: not one of the numbers of this regression: %.80s",
-                                k->path, (long long)line, name);
-        }
+        FAIL_IF(!label_kind_is_number(name, &value) || at >= k->model->n, STATUS_DATA,
+                "%s line %lld: not one of the numbers of this regression: %.80s", k->path, (long long)line,
+                name);
         put_number(&labels[at], value);
         return status_ok();
     }

@@ -26,10 +26,7 @@ struct status pack_strategies_count(struct pack_strategies *s, const struct pack
     if (s->n == s->capacity) {
         int64_t capacity = 2 * s->capacity + 64;
         struct pack_strategy *more = realloc(s->sorted, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %lld lists of lengths",
-                                (long long)capacity);
-        }
+        FAIL_IF(more == NULL, STATUS_MEMORY, "out of memory for %lld lists of lengths", (long long)capacity);
         s->sorted = more;
         s->capacity = capacity;
     }

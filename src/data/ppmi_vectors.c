@@ -54,11 +54,9 @@ static void *room(int64_t n, size_t element_bytes, struct status *s)
 static struct status check_tokens(const int32_t *ids, int64_t n, int64_t first, int64_t n_words)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= n_words) {
-            return status_error(STATUS_DATA,
-                                "token %lld of the store has id %d, but the vocabulary has %lld words",
-                                (long long)(first + i), (int)ids[i], (long long)n_words);
-        }
+        FAIL_IF(ids[i] < 0 || ids[i] >= n_words, STATUS_DATA,
+                "token %lld of the store has id %d, but the vocabulary has %lld words",
+                (long long)(first + i), (int)ids[i], (long long)n_words);
     }
     return status_ok();
 }

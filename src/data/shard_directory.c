@@ -101,9 +101,7 @@ struct status shard_directory_list(struct shard_list *list, const char *director
     struct dirent **names;
     *list = (struct shard_list){0};
     int n = scandir(directory, &names, is_shard, in_byte_order);
-    if (n < 0) {
-        return status_error(STATUS_DATA, "cannot read the directory %s: %s", directory, strerror(errno));
-    }
+    FAIL_IF(n < 0, STATUS_DATA, "cannot read the directory %s: %s", directory, strerror(errno));
     struct status s = n > 0 ? add_paths(list, directory, names, n, word)
                             : status_error(STATUS_DATA, "%s has no file named *.hdf5 or *.h5", directory);
     for (int i = 0; i < n; i++) {
@@ -129,9 +127,7 @@ void shard_list_fini(struct shard_list *list)
 static struct status metadata_path(char path[PATH_BYTES], const char *directory)
 {
     char *real = realpath(directory, NULL);
-    if (real == NULL) {
-        return status_error(STATUS_DATA, "cannot find the directory %s: %s", directory, strerror(errno));
-    }
+    FAIL_IF(real == NULL, STATUS_DATA, "cannot find the directory %s: %s", directory, strerror(errno));
     int n = snprintf(path, PATH_BYTES, "%s_metadata.json", real);
     free(real);
     return n < PATH_BYTES ? status_ok()

@@ -97,19 +97,15 @@ size_t shard_format_bytes(const struct shard_shape *shape)
 struct status shard_format_check(const struct shard_shape *shape, const char *path)
 {
     int64_t s = shape->seq_length, p = shape->n_predictions;
-    if (s < MIN_SEQ_LENGTH || s > MAX_SEQ_LENGTH || p < 1 || p > s + BERT_RECORDS_MAX_PACKED) {
-        return status_error(STATUS_DATA,
-                            "%s has sequences of %lld tokens with %lld predictions; they must have %d to %d "
-                            "tokens, and at most as many predictions",
-                            path, (long long)s, (long long)p, MIN_SEQ_LENGTH, MAX_SEQ_LENGTH);
-    }
+    FAIL_IF(s < MIN_SEQ_LENGTH || s > MAX_SEQ_LENGTH || p < 1 || p > s + BERT_RECORDS_MAX_PACKED, STATUS_DATA,
+            "%s has sequences of %lld tokens with %lld predictions; they must have %d to %d "
+            "tokens, and at most as many predictions",
+            path, (long long)s, (long long)p, MIN_SEQ_LENGTH, MAX_SEQ_LENGTH);
     uint64_t row_bytes = (uint64_t)(13 * s + 8 * p + 9 * BERT_RECORDS_MAX_PACKED); /* of the larger layout */
-    if (shape->n < 1 || (uint64_t)shape->n > MAX_BYTES / row_bytes) {
-        return status_error(STATUS_DATA,
-                            "%s has %lld records of %lld tokens; a file must have at least one, and less "
-                            "than %llu GiB of them",
-                            path, (long long)shape->n, (long long)s, (unsigned long long)(MAX_BYTES >> 30));
-    }
+    FAIL_IF(shape->n < 1 || (uint64_t)shape->n > MAX_BYTES / row_bytes, STATUS_DATA,
+            "%s has %lld records of %lld tokens; a file must have at least one, and less "
+            "than %llu GiB of them",
+            path, (long long)shape->n, (long long)s, (unsigned long long)(MAX_BYTES >> 30));
     return status_ok();
 }
 
@@ -127,13 +123,10 @@ static struct status take_shape(struct shard_shape *shape, const char *path, con
     shard_format_arrays(wanted, shape, NULL);
     for (int i = 0; i < n; i++) {
         int64_t columns = found[i].n_dims == 2 ? found[i].dims[1] : 1;
-        if (found[i].dims[0] != wanted[i].dims[0] || columns != wanted[i].dims[1]) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(found[i].dims[0] != wanted[i].dims[0] || columns != wanted[i].dims[1], STATUS_DATA,
                 "%s: the dataset %s has %lld x %lld values, but the other datasets need %lld x %lld", path,
                 found[i].name, (long long)found[i].dims[0], (long long)columns, (long long)wanted[i].dims[0],
                 (long long)wanted[i].dims[1]);
-        }
     }
     return status_ok();
 }

@@ -51,9 +51,7 @@ static struct status open_files(struct shard_packer *p)
     size_t largest = 0;
     TRY(shard_directory_list(&p->files, p->config.input_dir, "training"));
     p->shapes = calloc((size_t)p->files.n, sizeof *p->shapes);
-    if (p->shapes == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld files", (long long)p->files.n);
-    }
+    FAIL_IF(p->shapes == NULL, STATUS_MEMORY, "out of memory for %lld files", (long long)p->files.n);
     TRY(shard_process_open(&p->process));
     for (int64_t i = 0; i < p->files.n; i++) {
         TRY(shard_process_measure(&p->process, p->files.paths[i], &p->shapes[i]));
@@ -103,13 +101,11 @@ static struct status measure(struct packing_run *r, struct input *in)
         TRY(take(r, in, i));
         in->lengths[i] = (int32_t)r->one.n_real_tokens;
         in->masked[i] = (int32_t)r->one.n_real_labels;
-        if (in->lengths[i] > c->row_length || in->masked[i] > c->max_predictions) {
-            return status_error(STATUS_DATA,
-                                "%s: record %lld has %d tokens and %d predictions, but --max_sequence_length "
-                                "is %lld and --max_predictions_per_sequence %lld",
-                                in->path, (long long)i, (int)in->lengths[i], (int)in->masked[i],
-                                (long long)c->row_length, (long long)c->max_predictions);
-        }
+        FAIL_IF(in->lengths[i] > c->row_length || in->masked[i] > c->max_predictions, STATUS_DATA,
+                "%s: record %lld has %d tokens and %d predictions, but --max_sequence_length "
+                "is %lld and --max_predictions_per_sequence %lld",
+                in->path, (long long)i, (int)in->lengths[i], (int)in->masked[i], (long long)c->row_length,
+                (long long)c->max_predictions);
         r->sum.n_tokens += in->lengths[i];
     }
     return status_ok();
@@ -241,9 +237,7 @@ static struct status remove_old(const char *directory)
         if (!file_exists(path)) {
             return status_ok();
         }
-        if (remove(path) != 0) {
-            return status_error(STATUS_IO, "cannot remove %s: %s", path, strerror(errno));
-        }
+        FAIL_IF(remove(path) != 0, STATUS_IO, "cannot remove %s: %s", path, strerror(errno));
     }
 }
 
@@ -255,9 +249,7 @@ static struct status put_in_place(const struct packing_run *r)
     for (int64_t i = 0; i < r->n_files; i++) {
         TRY(part_path(from, r->work.path, i));
         TRY(part_path(to, directory, i));
-        if (rename(from, to) != 0) {
-            return status_error(STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
-        }
+        FAIL_IF(rename(from, to) != 0, STATUS_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
     }
     TRY(file_sync_directory(directory));
     return shard_directory_write_packing(directory, &r->sum);
@@ -274,9 +266,7 @@ struct status shard_packer_run(struct shard_packer *p, struct shard_packing *pac
                                       .packed = true},
                             .sum = {.seq_length = p->config.row_length}};
     int n = snprintf(place, sizeof place, "%s/pack", p->config.output_dir);
-    if (n >= (int)sizeof place) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", p->config.output_dir);
-    }
+    FAIL_IF(n >= (int)sizeof place, STATUS_USAGE, "the path %.60s... is too long", p->config.output_dir);
     temporary_clean(place);
     TRY(temporary_create_directory(&r.work, place));
     struct status s = pack_files(&r);

@@ -97,10 +97,9 @@ static struct status start(struct shard_process *p)
 struct status shard_process_open(struct shard_process *p)
 {
     *p = (struct shard_process){.socket = -1, .memory = -1};
-    if (hdf5_file_version() == NULL) {
-        return status_error(STATUS_USAGE, "this kiln was built without HDF5 (libhdf5-dev was missing, or "
-                                          "KILN_HDF5=OFF), so it cannot read .hdf5 files");
-    }
+    FAIL_IF(hdf5_file_version() == NULL, STATUS_USAGE,
+            "this kiln was built without HDF5 (libhdf5-dev was missing, or "
+            "KILN_HDF5=OFF), so it cannot read .hdf5 files");
     struct status s = start(p);
     if (failed(s)) {
         shard_process_close(p);
@@ -141,12 +140,10 @@ void shard_process_close(struct shard_process *p)
 static struct status describe_end(struct shard_process *p)
 {
     int how = reap(p);
-    if (!WIFSIGNALED(how)) {
-        return status_error(STATUS_DATA,
-                            "%s: the process that reads HDF5 files ended with exit code %d while it read "
-                            "this file, which is probably damaged",
-                            p->pending, WIFEXITED(how) ? WEXITSTATUS(how) : -1);
-    }
+    FAIL_IF(!WIFSIGNALED(how), STATUS_DATA,
+            "%s: the process that reads HDF5 files ended with exit code %d while it read "
+            "this file, which is probably damaged",
+            p->pending, WIFEXITED(how) ? WEXITSTATUS(how) : -1);
     int signal = WTERMSIG(how);
     bool broken =
         signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL || signal == SIGFPE;
@@ -197,14 +194,10 @@ static struct status send_request(struct shard_process *p, struct shard_request 
 {
     CHECK(p->pending[0] == '\0', "a second request while %s is read", p->pending);
     int n = snprintf(request->path, sizeof request->path, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof request->path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", path);
-    }
+    FAIL_IF(n < 0 || (size_t)n >= sizeof request->path, STATUS_USAGE, "the path %.60s... is too long", path);
     memcpy(p->pending, request->path, sizeof p->pending);
     request->magic = SHARD_MESSAGE_MAGIC;
-    if (p->pid == 0) {
-        return status_error(STATUS_IO, "%s: the process that reads HDF5 files has ended", path);
-    }
+    FAIL_IF(p->pid == 0, STATUS_IO, "%s: the process that reads HDF5 files has ended", path);
     if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == (ssize_t)sizeof *request) {
         return status_ok();
     }
@@ -241,9 +234,7 @@ struct status shard_process_make_room(struct shard_process *p, size_t slot_bytes
         return no_resource("size the shared memory");
     }
     void *mapped = mmap(NULL, n, PROT_READ, MAP_SHARED, p->memory, 0);
-    if (mapped == MAP_FAILED) {
-        return status_error(STATUS_MEMORY, "out of memory for two shards of %zu bytes", p->slot_bytes);
-    }
+    FAIL_IF(mapped == MAP_FAILED, STATUS_MEMORY, "out of memory for two shards of %zu bytes", p->slot_bytes);
     p->mapped = mapped;
     return status_ok();
 }

@@ -18,14 +18,11 @@ static struct status map_memory(char **memory, size_t *n)
     if (*memory != NULL) {
         return status_ok();
     }
-    if (fstat(SHARD_MESSAGE_MEMORY, &info) != 0 || info.st_size <= 0) {
-        return status_error(STATUS_INTERNAL, "the shared memory has no size");
-    }
+    FAIL_IF(fstat(SHARD_MESSAGE_MEMORY, &info) != 0 || info.st_size <= 0, STATUS_INTERNAL,
+            "the shared memory has no size");
     *n = (size_t)info.st_size;
     void *mapped = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_SHARED, SHARD_MESSAGE_MEMORY, 0);
-    if (mapped == MAP_FAILED) {
-        return status_error(STATUS_MEMORY, "out of memory for two shards of %zu bytes", *n / 2);
-    }
+    FAIL_IF(mapped == MAP_FAILED, STATUS_MEMORY, "out of memory for two shards of %zu bytes", *n / 2);
     *memory = mapped;
     return status_ok();
 }
@@ -41,9 +38,7 @@ static struct status read_shard(const struct shard_request *r, char **memory, si
     struct hdf5_array arrays[SHARD_MAX_ARRAYS];
     struct shard_shape shape;
     TRY(shard_format_measure(&shape, r->path));
-    if (!same_shape(&shape, &r->wanted)) {
-        return status_error(STATUS_DATA, "%s has changed since this run opened it", r->path);
-    }
+    FAIL_IF(!same_shape(&shape, &r->wanted), STATUS_DATA, "%s has changed since this run opened it", r->path);
     TRY(map_memory(memory, n_memory));
     CHECK(r->offset <= *n_memory && r->n_bytes <= *n_memory - r->offset &&
               shard_format_bytes(&shape) == r->n_bytes,

@@ -40,9 +40,7 @@ static struct status write_shards(const struct shard_set_config *c, enum store_b
     bool is_flat = c->dataset != NULL && !c->packed;
     int n = snprintf(directory, sizeof directory, "%s%s%s", c->directory, is_flat ? "" : "/",
                      is_flat ? "" : words[store]);
-    if (n >= PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", c->directory);
-    }
+    FAIL_IF(n >= PATH_BYTES, STATUS_USAGE, "the path %.60s... is too long", c->directory);
     TRY(file_make_directories(directory));
     struct shard_writer_config config = {.directory = directory,
                                          .name = c->dataset,

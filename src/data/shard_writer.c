@@ -81,9 +81,8 @@ static struct status write_file(const struct writer *w, int64_t shard, const str
     struct hdf5_array arrays[SHARD_MAX_ARRAYS];
     int n = snprintf(path, sizeof path, "%s/%s_%s_%lld.hdf5", w->config->directory,
                      w->config->name == NULL ? "kiln" : w->config->name, w->config->word, (long long)shard);
-    if (n < 0 || (size_t)n >= sizeof path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", w->config->directory);
-    }
+    FAIL_IF(n < 0 || (size_t)n >= sizeof path, STATUS_USAGE, "the path %.60s... is too long",
+            w->config->directory);
     return w->config->keeps_existing && file_exists(path)
                ? status_ok()
                : hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
@@ -248,12 +247,10 @@ static struct status write_each(struct writer *w, struct shard_writer_report *re
 {
     int64_t start_ns = clock_ns();
     for (int64_t k = 0; k < report->n_shards; k++) {
-        if (stop_requested()) {
-            return status_error(STATUS_PREEMPTED,
-                                "stopped by a signal after %lld of %lld files of %s; the same command with "
-                                "--resume continues there",
-                                (long long)k, (long long)report->n_shards, w->config->directory);
-        }
+        FAIL_IF(stop_requested(), STATUS_PREEMPTED,
+                "stopped by a signal after %lld of %lld files of %s; the same command with "
+                "--resume continues there",
+                (long long)k, (long long)report->n_shards, w->config->directory);
         show_progress(w, progress, start_ns, k, report->n_shards);
         int64_t first = k * w->n_samples / report->n_shards;
         int64_t end = (k + 1) * w->n_samples / report->n_shards;

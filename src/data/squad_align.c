@@ -108,9 +108,8 @@ static struct status tokenize(struct squad_align *a, const char *text, size_t n)
     for (size_t at = 0; at < n;) {
         size_t n_part = part_bytes(text + at, n - at);
         a->joins = at > 0;
-        if (!basic_tokenizer_words(&a->basic, text + at, n_part, at, add_word, a)) {
-            return status_error(STATUS_MEMORY, "out of memory for the words of an answer");
-        }
+        FAIL_IF(!basic_tokenizer_words(&a->basic, text + at, n_part, at, add_word, a), STATUS_MEMORY,
+                "out of memory for the words of an answer");
         at += n_part;
     }
     return buf_status(&a->tokens);

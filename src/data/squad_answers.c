@@ -20,12 +20,10 @@ struct status squad_answers_init(struct squad_answers *a, const struct squad_exa
                                  struct squad_answer_options o)
 {
     *a = (struct squad_answers){.examples = e, .features = f, .options = o};
-    if (o.n_best < 1 || o.n_best > SQUAD_MAX_N_BEST || o.max_answer_length < 1) {
-        return status_error(STATUS_USAGE,
-                            "n_best_size is %lld, which must be from 1 to %d; max_answer_length is %lld, "
-                            "which must be at least 1",
-                            (long long)o.n_best, SQUAD_MAX_N_BEST, (long long)o.max_answer_length);
-    }
+    FAIL_IF(o.n_best < 1 || o.n_best > SQUAD_MAX_N_BEST || o.max_answer_length < 1, STATUS_USAGE,
+            "n_best_size is %lld, which must be from 1 to %d; max_answer_length is %lld, "
+            "which must be at least 1",
+            (long long)o.n_best, SQUAD_MAX_N_BEST, (long long)o.max_answer_length);
     size_t n_best = (size_t)o.n_best, n = (size_t)f->n;
     TRY(squad_align_init(&a->align, tokenizer));
     a->found = calloc(n * n_best + 1, sizeof *a->found);
@@ -160,11 +158,9 @@ struct status squad_answers_add(struct squad_answers *a, int64_t feature, const 
 {
     int32_t example = a->features->features[feature].example;
     for (int64_t i = 0; i < encoded_texts_length(&a->features->texts, feature); i++) {
-        if (!isfinite(logits[2 * i + START]) || !isfinite(logits[2 * i + END])) {
-            return status_error(STATUS_NUMERIC,
-                                "the logits of question %.100s are not finite at position %lld",
-                                squad_example_id(a->examples, example), (long long)i);
-        }
+        FAIL_IF(!isfinite(logits[2 * i + START]) || !isfinite(logits[2 * i + END]), STATUS_NUMERIC,
+                "the logits of question %.100s are not finite at position %lld",
+                squad_example_id(a->examples, example), (long long)i);
     }
     int64_t n_spans = find_spans(a, feature, logits);
     struct squad_candidate *found = a->found + feature * a->options.n_best;

@@ -99,9 +99,7 @@ static struct status add_context(struct reader *r, const char *text, size_t n)
         buf_append(&r->words, &word, sizeof word);
     }
     c.n_words = (int32_t)((int64_t)(r->words.n / sizeof word) - c.first_word);
-    if (c.n_words == 0 && !r->words.failed) {
-        return status_error(STATUS_DATA, "%s: \"context\" has no words", r->place);
-    }
+    FAIL_IF(c.n_words == 0 && !r->words.failed, STATUS_DATA, "%s: \"context\" has no words", r->place);
     buf_append(&r->contexts, &c, sizeof c);
     TRY(buf_status(&r->e->text));
     TRY(buf_status(&r->marks));
@@ -194,9 +192,7 @@ static struct status add_answers(struct reader *r, struct squad_example *x, cons
         snprintf(place, sizeof place, "%s.answers[%zu]", r->place, i);
         const char *text = NULL;
         int64_t start = -1;
-        if (!json_is_object(item)) {
-            return status_error(STATUS_DATA, "%s must be an object {...}", place);
-        }
+        FAIL_IF(!json_is_object(item), STATUS_DATA, "%s must be an object {...}", place);
         TRY(json_get_string(item, place, "text", true, &text));
         TRY(json_get_int(item, place, "answer_start", r->options.training, &start));
         *first_start = i == 0 ? start : *first_start;
@@ -221,12 +217,9 @@ static struct status add_id(struct reader *r, struct squad_example *x, const jso
         TRY(json_get_string(qa, r->place, "id", true, &id));
     }
     size_t n = strlen(id), n_before = r->ids.n, index;
-    if (!word_counts_add(&r->ids, &index, id, n, 1)) {
-        return status_error(STATUS_MEMORY, "%s: out of memory for the ids of the questions", r->place);
-    }
-    if (index < n_before) {
-        return status_error(STATUS_DATA, "%s: the \"id\" %.100s occurs twice", r->place, id);
-    }
+    FAIL_IF(!word_counts_add(&r->ids, &index, id, n, 1), STATUS_MEMORY,
+            "%s: out of memory for the ids of the questions", r->place);
+    FAIL_IF(index < n_before, STATUS_DATA, "%s: the \"id\" %.100s occurs twice", r->place, id);
     x->id = put_text(r->e, id, n);
     x->id_bytes = (int32_t)n;
     return status_ok();
@@ -236,27 +229,19 @@ static struct status add_id(struct reader *r, struct squad_example *x, const jso
 static struct status get_list(const json_t *object, const char *place, const char *key, bool required,
                               const json_t **list)
 {
-    if (!json_is_object(object)) {
-        return status_error(STATUS_DATA, "%s must be an object {...}", place);
-    }
+    FAIL_IF(!json_is_object(object), STATUS_DATA, "%s must be an object {...}", place);
     *list = json_object_get(object, key);
-    if (*list == NULL && required) {
-        return status_error(STATUS_DATA, "%s: the key \"%s\" is missing", place, key);
-    }
-    if (*list != NULL && !json_is_array(*list)) {
-        return status_error(STATUS_DATA, "%s: \"%s\" must be a list [...]", place, key);
-    }
+    FAIL_IF(*list == NULL && required, STATUS_DATA, "%s: the key \"%s\" is missing", place, key);
+    FAIL_IF(*list != NULL && !json_is_array(*list), STATUS_DATA, "%s: \"%s\" must be a list [...]", place,
+            key);
     return status_ok();
 }
 
 /* For training: finds the answer, or says that the question must be left out. */
 static struct status check_for_training(struct reader *r, struct squad_example *x, bool *keep, int64_t start)
 {
-    if (x->is_impossible && !r->options.version_2) {
-        return status_error(STATUS_DATA,
-                            "%s has no answer: training on such questions needs --version_2_with_negative",
-                            r->place);
-    }
+    FAIL_IF(x->is_impossible && !r->options.version_2, STATUS_DATA,
+            "%s has no answer: training on such questions needs --version_2_with_negative", r->place);
     if (x->is_impossible) {
         return status_ok();
     }
@@ -288,9 +273,8 @@ static struct status add_question(struct reader *r, const json_t *qa)
     x.is_impossible = answers != NULL && x.n_answers == 0;
     TRY(json_get_bool(qa, r->place, "is_impossible", false, &x.is_impossible));
     r->e->has_impossible |= x.is_impossible || json_object_get(qa, "is_impossible") != NULL;
-    if (r->options.training && x.n_answers == 0 && !x.is_impossible) {
-        return status_error(STATUS_DATA, "%s has no answer, and its \"is_impossible\" is not true", r->place);
-    }
+    FAIL_IF(r->options.training && x.n_answers == 0 && !x.is_impossible, STATUS_DATA,
+            "%s has no answer, and its \"is_impossible\" is not true", r->place);
     bool keep = true;
     if (r->options.training) {
         TRY(check_for_training(r, &x, &keep, start));
@@ -339,14 +323,9 @@ static struct status add_file(struct reader *r, const json_t *root)
             TRY(add_paragraph(r, paragraph, i, j));
         }
     }
-    if (r->ids.n == 0) {
-        return status_error(STATUS_DATA, "%s has no questions", r->source);
-    }
-    if (r->examples.n == 0) {
-        return status_error(STATUS_DATA,
-                            "%s: no answer is at its \"answer_start\", so nothing is left to train on",
-                            r->source);
-    }
+    FAIL_IF(r->ids.n == 0, STATUS_DATA, "%s has no questions", r->source);
+    FAIL_IF(r->examples.n == 0, STATUS_DATA,
+            "%s: no answer is at its \"answer_start\", so nothing is left to train on", r->source);
     return status_ok();
 }
 
@@ -376,10 +355,8 @@ struct status squad_examples_parse(struct squad_examples *e, const char *json, s
                                    struct squad_read_options o)
 {
     *e = (struct squad_examples){0};
-    if (n > MAX_FILE_BYTES) {
-        return status_error(STATUS_DATA, "%s has %zu MiB, more than the limit of %zu", source, n >> 20,
-                            MAX_FILE_BYTES >> 20);
-    }
+    FAIL_IF(n > MAX_FILE_BYTES, STATUS_DATA, "%s has %zu MiB, more than the limit of %zu", source, n >> 20,
+            MAX_FILE_BYTES >> 20);
     struct reader r = {.e = e, .options = o, .source = source};
     json_t *root;
     TRY(json_parse_text(&root, json == NULL ? "" : json, n, source));
@@ -411,10 +388,8 @@ struct status squad_examples_ask(struct squad_examples *e, const char *context, 
                                  const char *const *questions, int64_t n_questions)
 {
     *e = (struct squad_examples){0};
-    if (n > MAX_FILE_BYTES) {
-        return status_error(STATUS_DATA, "the context has %zu MiB, more than the limit of %zu", n >> 20,
-                            MAX_FILE_BYTES >> 20);
-    }
+    FAIL_IF(n > MAX_FILE_BYTES, STATUS_DATA, "the context has %zu MiB, more than the limit of %zu", n >> 20,
+            MAX_FILE_BYTES >> 20);
     struct reader r = {.e = e, .source = "the text", .place = "the text"};
     struct status s = add_context(&r, context, n);
     for (int64_t i = 0; i < n_questions && !failed(s); i++) {

@@ -149,13 +149,11 @@ static struct status add_windows(struct builder *b, int64_t index, struct token_
 {
     const struct squad_example *x = &b->e->examples[index];
     int64_t room = b->options.max_seq_length - question.n - input_form_n_special(&b->f->texts.frame.pair);
-    if (room < 1) {
-        return status_error(STATUS_DATA,
-                            "the question %.100s has %lld pieces, which leaves no room for its context in "
-                            "max_seq_length %lld; lower max_query_length (%lld)",
-                            squad_example_id(b->e, index), (long long)question.n,
-                            (long long)b->options.max_seq_length, (long long)b->options.max_query_length);
-    }
+    FAIL_IF(room < 1, STATUS_DATA,
+            "the question %.100s has %lld pieces, which leaves no room for its context in "
+            "max_seq_length %lld; lower max_query_length (%lld)",
+            squad_example_id(b->e, index), (long long)question.n, (long long)b->options.max_seq_length,
+            (long long)b->options.max_query_length);
     if (room < b->options.doc_stride && !b->warned) {
         log_warning("doc_stride %lld is longer than a window of %lld tokens (question %.100s): its windows "
                     "do not overlap",
@@ -196,15 +194,12 @@ static struct status build(struct builder *b)
 
 static struct status check_options(const struct squad_feature_options *o, int64_t n_special)
 {
-    if (o->max_seq_length < n_special + 2 || o->max_seq_length > MAX_SEQ_LENGTH) {
-        return status_error(STATUS_USAGE, "max_seq_length is %lld; it must be from %lld to %d",
-                            (long long)o->max_seq_length, (long long)n_special + 2, MAX_SEQ_LENGTH);
-    }
-    if (o->doc_stride < 1 || o->max_query_length < 1) {
-        return status_error(STATUS_USAGE,
-                            "doc_stride is %lld and max_query_length %lld; both must be at least 1",
-                            (long long)o->doc_stride, (long long)o->max_query_length);
-    }
+    FAIL_IF(o->max_seq_length < n_special + 2 || o->max_seq_length > MAX_SEQ_LENGTH, STATUS_USAGE,
+            "max_seq_length is %lld; it must be from %lld to %d", (long long)o->max_seq_length,
+            (long long)n_special + 2, MAX_SEQ_LENGTH);
+    FAIL_IF(o->doc_stride < 1 || o->max_query_length < 1, STATUS_USAGE,
+            "doc_stride is %lld and max_query_length %lld; both must be at least 1", (long long)o->doc_stride,
+            (long long)o->max_query_length);
     return status_ok();
 }
 

@@ -227,10 +227,8 @@ struct status squad_score(struct squad_scores *s, const struct squad_examples *e
                           const char *source)
 {
     *s = (struct squad_scores){0};
-    if (!json_is_object(predictions)) {
-        return status_error(STATUS_DATA, "%s: the file must hold one JSON object {\"id\": \"answer\"}",
-                            source);
-    }
+    FAIL_IF(!json_is_object(predictions), STATUS_DATA,
+            "%s: the file must hold one JSON object {\"id\": \"answer\"}", source);
     struct scorer scorer = {.version_2 = e->has_impossible};
     struct status status = score_all(&scorer, s, e, predictions, source);
     buf_fini(&scorer.lower);

@@ -18,15 +18,11 @@ struct status store_check_add(struct store_check *c, const struct token_store *s
         }
     }
     struct store_check_item *items = realloc(c->items, ((size_t)c->n + 1) * sizeof *items);
-    if (items == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory to check %d stores", c->n + 1);
-    }
+    FAIL_IF(items == NULL, STATUS_MEMORY, "out of memory to check %d stores", c->n + 1);
     c->items = items;
     items += c->n;
-    if ((size_t)snprintf(items->prefix, STORE_CHECK_PATH_BYTES, "%s", prefix) >= STORE_CHECK_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
-                            STORE_CHECK_PATH_BYTES - 1);
-    }
+    FAIL_IF((size_t)snprintf(items->prefix, STORE_CHECK_PATH_BYTES, "%s", prefix) >= STORE_CHECK_PATH_BYTES,
+            STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix, STORE_CHECK_PATH_BYTES - 1);
     items->store = store;
     c->n++;
     return status_ok();
@@ -45,9 +41,7 @@ static struct status describe_file(struct buf *out, const struct store_check_ite
     char path[STORE_CHECK_PATH_BYTES + 8];
     struct stat info;
     snprintf(path, sizeof path, "%s.%s", item->prefix, suffix);
-    if (stat(path, &info) != 0) {
-        return status_error(STATUS_IO, "cannot stat %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(stat(path, &info) != 0, STATUS_IO, "cannot stat %s: %s", path, strerror(errno));
     buf_printf(out, "%s %08" PRIx32 " of %lld bytes, inode %llu, changed %lld.%09ld: %s\n",
                has_sums(item) ? "crc32c" : "sample", has_sums(item) ? crc : file_map_sample(0, map, 1),
                (long long)info.st_size, (unsigned long long)info.st_ino, (long long)info.st_ctim.tv_sec,
@@ -92,9 +86,7 @@ static struct status compare_file(const struct store_check *c, const char *line,
         struct status s =
             status_error(STATUS_DATA, "%.*s is another file than this run was trained on (%.*s, was %.*s)",
                          n_path, path, (int)n_content, line, (int)strcspn(old, ","), old);
-        if (!c->allows_other) {
-            return status_error(STATUS_DATA, "%s; --allow_other_data resumes anyway", s.message);
-        }
+        FAIL_IF(!c->allows_other, STATUS_DATA, "%s; --allow_other_data resumes anyway", s.message);
         log_warning("%s", s.message);
     } else if (strncmp(line, "sample", 6) == 0 && strncmp(line, old, n_line) != 0) {
         log_warning("%.*s was written or moved since this run began, and has no checksums: if its tokens are "
@@ -171,11 +163,9 @@ struct status store_check_begin(struct store_check *c, const char *directory, in
     if (rank > 0) {
         snprintf(of_rank, sizeof of_rank, "_by_rank_%d", rank);
     }
-    if ((size_t)snprintf(c->kept, sizeof c->kept, "%s/.data_checked%s", directory, of_rank) >=
-        sizeof c->kept) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory,
-                            sizeof c->kept - 1);
-    }
+    FAIL_IF((size_t)snprintf(c->kept, sizeof c->kept, "%s/.data_checked%s", directory, of_rank) >=
+                sizeof c->kept,
+            STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory, sizeof c->kept - 1);
     bool kept = false;
     struct status s = describe(c);
     s = failed(s) ? s : compare_kept(c, &kept);

@@ -68,9 +68,8 @@ struct status table_file_add_column(struct table_file *t, const char *name, int6
     if (t->n_columns == TABLE_MOST_COLUMNS) {
         return table_file_refuse(t, line, "the table has more than 1,024 columns");
     }
-    if (table_file_column(t, name) >= 0) {
-        return status_error(STATUS_DATA, "%s: two columns are called \"%.100s\"", t->path, name);
-    }
+    FAIL_IF(table_file_column(t, name) >= 0, STATUS_DATA, "%s: two columns are called \"%.100s\"", t->path,
+            name);
     buf_append(&t->names, name, strlen(name) + 1);
     t->n_columns++;
     return buf_status(&t->names);

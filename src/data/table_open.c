@@ -86,11 +86,8 @@ static struct status read_row(struct reader *r)
         r->at += more;
     }
     int64_t n_first = t->n_rows > 0 ? table_file_rows(t)->n : row.n;
-    if (row.n != n_first) {
-        return status_error(STATUS_DATA, "%s line %lld has %lld fields, but line %lld has %lld", t->path,
-                            (long long)row.line, (long long)row.n, (long long)table_file_rows(t)->line,
-                            (long long)n_first);
-    }
+    FAIL_IF(row.n != n_first, STATUS_DATA, "%s line %lld has %lld fields, but line %lld has %lld", t->path,
+            (long long)row.line, (long long)row.n, (long long)table_file_rows(t)->line, (long long)n_first);
     skip_line_end(r);
     return table_file_add(t, &row);
 }
@@ -297,9 +294,7 @@ static struct status put_item(struct buf *out, struct stored_cell *cell, const j
         return buf_status(out);
     }
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a value");
-    }
+    FAIL_IF(text == NULL, STATUS_MEMORY, "out of memory for a value");
     buf_append(out, text, strlen(text) + 1);
     free(text);
     return buf_status(out);
@@ -387,9 +382,7 @@ static bool ends_with(const char *path, const char *end)
 
 static struct status read_text(struct table_file *t, struct text_file *f, const struct table_options *o)
 {
-    if (f->n == 0) {
-        return status_error(STATUS_DATA, "%s is empty", t->path);
-    }
+    FAIL_IF(f->n == 0, STATUS_DATA, "%s is empty", t->path);
     TRY(text_file_refuse_nul(f));
     if (!ends_with(t->path, ".csv") && !ends_with(t->path, ".tsv")) {
         return read_json_lines(t, f);
@@ -401,12 +394,10 @@ struct status table_open(struct table_file *t, const char *path, const struct ta
 {
     struct text_file f;
     *t = (struct table_file){.path = path, .has_names = true};
-    if (!ends_with(path, ".csv") && !ends_with(path, ".tsv") && !ends_with(path, ".json") &&
-        !ends_with(path, ".jsonl") && !ends_with(path, ".ndjson")) {
-        return status_error(
+    FAIL_IF(!ends_with(path, ".csv") && !ends_with(path, ".tsv") && !ends_with(path, ".json") &&
+                !ends_with(path, ".jsonl") && !ends_with(path, ".ndjson"),
             STATUS_USAGE,
             "%s: the name of a table must end in .csv, .tsv or, for JSON lines, .json or .jsonl", path);
-    }
     TRY(text_file_open(&f, path, o->encoding));
     struct status s = read_text(t, &f, o);
     s = failed(s) ? s : text_file_check(&f);

@@ -116,11 +116,10 @@ static struct status read_table(struct tag_examples *e, const struct table_file 
 {
     int64_t words_at = find_column(t, words, (const char *const[]){"tokens", "words", NULL});
     int64_t labels_at = find_column(t, labels, (const char *const[]){"labels", "ner_tags", "tags", NULL});
-    if (words_at < 0 || (labels != NULL && labels_at < 0)) {
-        return status_error(STATUS_DATA, "%s has no column %s: name one with %s", e->path,
-                            words_at < 0 ? (words == NULL ? "tokens or words" : words) : labels,
-                            words_at < 0 ? "--text_column" : "--label_column");
-    }
+    FAIL_IF(words_at < 0 || (labels != NULL && labels_at < 0), STATUS_DATA,
+            "%s has no column %s: name one with %s", e->path,
+            words_at < 0 ? (words == NULL ? "tokens or words" : words) : labels,
+            words_at < 0 ? "--text_column" : "--label_column");
     buf_printf(&e->columns, "words in %.60s", table_file_name(t, words_at));
     if (labels_at >= 0) {
         buf_printf(&e->columns, ", labels in %.60s", table_file_name(t, labels_at));
@@ -251,9 +250,8 @@ static struct status encode_word(struct tag_examples *e, struct token_range *tex
     int64_t room = t->limit - input_form_n_special(&t->frame.one);
     struct token_range word;
     TRY(encoded_texts_tokenize(t, &word, scratch, (struct text_bytes){e->text.data + w->text, w->n}));
-    if (word.n == 0 && !id_list_append(&t->ids, scratch->tokenizer->special[SPECIAL_UNKNOWN])) {
-        return status_error(STATUS_MEMORY, "out of memory for the tokens of sentences");
-    }
+    FAIL_IF(word.n == 0 && !id_list_append(&t->ids, scratch->tokenizer->special[SPECIAL_UNKNOWN]),
+            STATUS_MEMORY, "out of memory for the tokens of sentences");
     word.n = int_smaller(int_larger(word.n, 1), room);
     t->ids.n = (size_t)(word.first + word.n);
     if (text->n > 0 && text->n + word.n > room) {
@@ -288,10 +286,8 @@ struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scrat
     TRY(encoded_texts_init(&e->texts, scratch->tokenizer, max_seq_length, "a sentence to label"));
     e->texts.of_tokens = true;
     e->texts.width = label_kind_width(k->model);
-    if (max_seq_length < input_form_n_special(&e->texts.frame.one) + 1) {
-        return status_error(STATUS_USAGE, "%lld tokens leave no room for a word beside the special tokens",
-                            (long long)max_seq_length);
-    }
+    FAIL_IF(max_seq_length < input_form_n_special(&e->texts.frame.one) + 1, STATUS_USAGE,
+            "%lld tokens leave no room for a word beside the special tokens", (long long)max_seq_length);
     TRY(tokenizer_require(scratch->tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));
     int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
     struct status s = labels != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for labels");

@@ -34,14 +34,11 @@ static struct status text_of_line(struct buf *text, struct text_line line)
     static const char *const keys[] = {"text"};
     struct json_slice value;
     buf_clear(text);
-    if (line.continues || !json_fields_find(&value, keys, 1, line.text, line.n)) {
-        return status_error(STATUS_DATA, line.continues ? "the line is longer than 16 MiB"
-                                                        : "the line is not a JSON object");
-    }
-    if (value.text == NULL || !json_fields_exact(text, value)) {
-        return status_error(STATUS_DATA, value.text == NULL ? "the line lacks \"text\", the key of the text"
-                                                            : "\"text\" is not a string of JSON");
-    }
+    FAIL_IF(line.continues || !json_fields_find(&value, keys, 1, line.text, line.n), STATUS_DATA,
+            line.continues ? "the line is longer than 16 MiB" : "the line is not a JSON object");
+    FAIL_IF(value.text == NULL || !json_fields_exact(text, value), STATUS_DATA,
+            value.text == NULL ? "the line lacks \"text\", the key of the text"
+                               : "\"text\" is not a string of JSON");
     return buf_status(text);
 }
 

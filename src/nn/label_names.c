@@ -61,9 +61,7 @@ static int by_value(const void *a, const void *b)
 static struct status list_names(const struct label_names *l, struct named **list)
 {
     *list = malloc(((size_t)l->n + 1) * sizeof **list);
-    if (*list == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld labels", (long long)l->n);
-    }
+    FAIL_IF(*list == NULL, STATUS_MEMORY, "out of memory for %lld labels", (long long)l->n);
     for (int64_t i = 0; i < l->n; i++) {
         (*list)[i] = (struct named){label_names_get(l, i), 0, i};
     }

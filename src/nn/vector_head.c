@@ -5,10 +5,8 @@
 
 struct status vector_head_add(struct model *m)
 {
-    if (!m->type->learns_vectors || m->task != MODEL_TASK_ENCODER) {
-        return status_error(STATUS_USAGE, "a model of the family %s does not learn vectors of texts here",
-                            m->type->name);
-    }
+    FAIL_IF(!m->type->learns_vectors || m->task != MODEL_TASK_ENCODER, STATUS_USAGE,
+            "a model of the family %s does not learn vectors of texts here", m->type->name);
     struct batch_field *f = &m->layout.fields[TEXT_CLASS_LABELS];
     f->rows = BATCH_OF_TOKENS;
     f->width = (int)m->hidden_size;

@@ -25,9 +25,7 @@ struct status ask_job_make(struct ask_job *j, const struct session *s, struct to
     *j = (struct ask_job){.top_k = o->top_k};
     TRY(squad_examples_ask(&j->examples, context, n, &question, 1));
     TRY(squad_features_encode(&j->features, &j->examples, scratch, fo));
-    if (j->features.n == 0) {
-        return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
-    }
+    FAIL_IF(j->features.n == 0, STATUS_DATA, "the context has no text that the model's vocabulary can read");
     TRY(squad_answers_init(&j->answers, &j->examples, &j->features, s->tokenizer, ao));
     j->request = squad_predict_request(&j->answers);
     return status_ok();
@@ -39,9 +37,7 @@ struct status ask_job_read(struct ask_job *j, struct ask_result *r)
     const struct squad_result *found = &j->answers.results[0];
     *r = (struct ask_result){.n = found->n < j->top_k ? found->n : j->top_k, .n_windows = j->features.n};
     r->answers = calloc((size_t)r->n, sizeof *r->answers);
-    if (r->answers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld answers", (long long)r->n);
-    }
+    FAIL_IF(r->answers == NULL, STATUS_MEMORY, "out of memory for %lld answers", (long long)r->n);
     for (int64_t k = 0; k < r->n; k++) {
         const struct squad_candidate *c = squad_answers_candidate(&j->answers, 0, k);
         r->answers[k] =

@@ -32,9 +32,8 @@ struct status classify_job_read(const struct classify_job *j, struct classify_re
 {
     *r = (struct classify_result){.n = j->texts.n, .n_labels = j->labels->n, .n_cut = j->texts.n_cut};
     r->readings = calloc((size_t)(r->n * r->n_labels) + 1, sizeof *r->readings);
-    if (r->readings == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the labels of %lld texts", (long long)r->n);
-    }
+    FAIL_IF(r->readings == NULL, STATUS_MEMORY, "out of memory for the labels of %lld texts",
+            (long long)r->n);
     for (int64_t i = 0; i < r->n; i++) {
         struct class_reading *row = r->readings + i * r->n_labels;
         class_logits_read(row, class_logits_get(&j->logits, i), j->labels);

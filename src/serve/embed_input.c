@@ -119,13 +119,10 @@ static bool has_frame(const struct input_form *f, const int32_t *ids, size_t n)
 static struct status check_ids(const struct embed_input *in, const int32_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= in->tokenizer->n) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(ids[i] < 0 || ids[i] >= in->tokenizer->n, STATUS_DATA,
                 "id %d of text %lld is none of the model's, which are 0 to %d: send ids of its own "
                 "tokenizer, or texts (with langchain-openai: check_embedding_ctx_length=False)",
                 ids[i], (long long)in->texts.n, in->tokenizer->n - 1);
-        }
     }
     return status_ok();
 }
@@ -142,9 +139,8 @@ struct status embed_input_add_ids(struct embed_input *in, struct tokenizer_scrat
     }
     TRY(encode_text(in, scratch, "", 0)); /* the prompt */
     for (size_t i = 0; i < n; i++) {
-        if (!id_list_append(&in->texts.ids, ids[i])) {
-            return status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
-        }
+        FAIL_IF(!id_list_append(&in->texts.ids, ids[i]), STATUS_MEMORY,
+                "out of memory for the tokens of a text");
     }
     return end(in, first);
 }

@@ -45,12 +45,9 @@ static struct status plan_widths(struct embed_plan *p, int64_t hidden_size)
     p->width = p->max_width = p->n_poolings * hidden_size;
     for (int i = 0; i < p->n_layers; i++) {
         const struct sentence_layer *l = p->layers[i];
-        if (!l->normalize && !l->truncates && l->n_in != p->width) {
-            return status_error(
-                STATUS_USAGE,
+        FAIL_IF(!l->normalize && !l->truncates && l->n_in != p->width, STATUS_USAGE,
                 "the model's Dense module takes vectors of %lld numbers, but %d poolings of %lld make %lld",
                 (long long)l->n_in, p->n_poolings, (long long)hidden_size, (long long)p->width);
-        }
         p->width = sentence_layer_width(l, p->width);
         p->max_width = p->width > p->max_width ? p->width : p->max_width;
     }

@@ -71,10 +71,8 @@ static struct status refuse_settings(const json_t *c, const char *source)
     TRY(expect_text(text, source, "method", "forward"));
     TRY(expect_text(text, source, "method_output_name", "last_hidden_state"));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (json_object_size(json_object_get(c, keys[i])) > 0) {
-            return status_error(STATUS_DATA, "%s: \"%s\" is not empty; kiln cannot follow it", source,
-                                keys[i]);
-        }
+        FAIL_IF(json_object_size(json_object_get(c, keys[i])) > 0, STATUS_DATA,
+                "%s: \"%s\" is not empty; kiln cannot follow it", source, keys[i]);
     }
     return status_ok();
 }
@@ -88,10 +86,8 @@ static struct status read_transformer(struct sentence_model *m, const char *dire
     TRY(json_get_bool(*c, path, "do_lower_case", false, &m->lower_case));
     if (value_of(*c, "max_seq_length") != NULL) {
         TRY(json_get_int(*c, path, "max_seq_length", true, &m->max_length));
-        if (m->max_length < 2) {
-            return status_error(STATUS_DATA, "%s: \"max_seq_length\" is %lld; [CLS] and [SEP] alone are 2",
-                                path, (long long)m->max_length);
-        }
+        FAIL_IF(m->max_length < 2, STATUS_DATA, "%s: \"max_seq_length\" is %lld; [CLS] and [SEP] alone are 2",
+                path, (long long)m->max_length);
     }
     return status_ok();
 }
@@ -102,14 +98,10 @@ static struct status add_pooling(struct sentence_model *m, const json_t *name, c
 {
     const char *text = json_is_string(name) ? json_string_value(name) : "no text";
     enum sentence_pooling p = sentence_pooling_find(text);
-    if (p == SENTENCE_N_POOLINGS) {
-        return status_error(STATUS_DATA, "%s: \"pooling_mode\" is %.60s, which kiln does not know", source,
-                            text);
-    }
-    if (m->n_poolings == SENTENCE_N_POOLINGS) {
-        return status_error(STATUS_DATA, "%s: \"pooling_mode\" has more than %d modes", source,
-                            SENTENCE_N_POOLINGS);
-    }
+    FAIL_IF(p == SENTENCE_N_POOLINGS, STATUS_DATA, "%s: \"pooling_mode\" is %.60s, which kiln does not know",
+            source, text);
+    FAIL_IF(m->n_poolings == SENTENCE_N_POOLINGS, STATUS_DATA, "%s: \"pooling_mode\" has more than %d modes",
+            source, SENTENCE_N_POOLINGS);
     m->poolings[m->n_poolings++] = p;
     return status_ok();
 }
@@ -143,10 +135,8 @@ static struct status read_pooling_flags(struct sentence_model *m, const json_t *
         }
     }
     for (void *i = json_object_iter((json_t *)c); i != NULL; i = json_object_iter_next((json_t *)c, i)) {
-        if (is_unknown_flag(json_object_iter_key(i))) {
-            return status_error(STATUS_DATA, "%s: \"%.80s\" is a mode that kiln does not know", source,
-                                json_object_iter_key(i));
-        }
+        FAIL_IF(is_unknown_flag(json_object_iter_key(i)), STATUS_DATA,
+                "%s: \"%.80s\" is a mode that kiln does not know", source, json_object_iter_key(i));
     }
     if (m->n_poolings == 0) {
         m->poolings[m->n_poolings++] = SENTENCE_MEAN;
@@ -231,15 +221,11 @@ static struct status read_tensor(float **out, const struct safetensors *f, const
 {
     const struct stored_tensor *e = safetensors_find(f, name);
     int n_dims = cols == 0 ? 1 : 2;
-    if (e == NULL || e->n_dims != n_dims || e->dims[0] != rows || (n_dims == 2 && e->dims[1] != cols)) {
-        return status_error(STATUS_DATA,
-                            "%s: the tensor %s is missing or not [%lld%s%.0lld], as config.json says", source,
-                            name, (long long)rows, n_dims == 2 ? ", " : "", (long long)cols);
-    }
+    FAIL_IF(e == NULL || e->n_dims != n_dims || e->dims[0] != rows || (n_dims == 2 && e->dims[1] != cols),
+            STATUS_DATA, "%s: the tensor %s is missing or not [%lld%s%.0lld], as config.json says", source,
+            name, (long long)rows, n_dims == 2 ? ", " : "", (long long)cols);
     *out = malloc((size_t)(rows * (n_dims == 2 ? cols : 1)) * sizeof **out);
-    if (*out == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the tensor %s of %s", name, source);
-    }
+    FAIL_IF(*out == NULL, STATUS_MEMORY, "out of memory for the tensor %s of %s", name, source);
     tensor t = n_dims == 2 ? tensor_2d(*out, DTYPE_F32, rows, cols) : tensor_1d(*out, DTYPE_F32, rows);
     TRY(stored_tensor_read(e, t));
     int64_t bad = tensor_find_nonfinite(t);
@@ -278,11 +264,9 @@ static struct status read_dense(struct sentence_layer *l, const char *directory,
     TRY(json_get_int(*c, path, "out_features", true, &l->n_out));
     TRY(json_get_bool(*c, path, "bias", false, &bias));
     TRY(json_get_bool(*c, path, "use_residual", false, &residual));
-    if (l->n_in < 1 || l->n_out < 1 || l->n_in > most || l->n_out > most) {
-        return status_error(STATUS_DATA,
-                            "%s: \"in_features\" %lld and \"out_features\" %lld must be 1 to %lld", path,
-                            (long long)l->n_in, (long long)l->n_out, (long long)most);
-    }
+    FAIL_IF(l->n_in < 1 || l->n_out < 1 || l->n_in > most || l->n_out > most, STATUS_DATA,
+            "%s: \"in_features\" %lld and \"out_features\" %lld must be 1 to %lld", path, (long long)l->n_in,
+            (long long)l->n_out, (long long)most);
     l->adds_input = residual && l->n_in == l->n_out;
     return read_dense_weights(l, directory, bias, residual);
 }
@@ -327,10 +311,8 @@ static enum module_kind kind_of(const char *type)
 static struct status folder_of(char out[CHECKPOINT_PATH_BYTES], const char *directory, const char *folder,
                                const char *source)
 {
-    if (folder[0] == '/' || strstr(folder, "..") != NULL) {
-        return status_error(STATUS_DATA, "%s: \"path\" is '%.60s', which is not in the model's directory",
-                            source, folder);
-    }
+    FAIL_IF(folder[0] == '/' || strstr(folder, "..") != NULL, STATUS_DATA,
+            "%s: \"path\" is '%.60s', which is not in the model's directory", source, folder);
     return checkpoint_path(out, folder[0] == '\0' ? "%s" : "%s/%s", directory, folder);
 }
 
@@ -343,16 +325,12 @@ static struct status read_module(struct sentence_model *m, size_t i, const json_
     TRY(json_get_string(module, source, "path", false, &in));
     TRY(folder_of(folder, directory, in, source));
     enum module_kind kind = kind_of(type);
-    if (kind == N_MODULES || (i < 2 ? (size_t)kind != i : kind < MODULE_DENSE)) {
-        return status_error(STATUS_DATA,
-                            "%s: module %zu is %.120s; kiln computes Transformer, then Pooling, then any of "
-                            "Dense, Normalize and Dropout: these vectors need sentence-transformers",
-                            source, i, type);
-    }
-    if (m->n_layers == SENTENCE_MAX_LAYERS) {
-        return status_error(STATUS_DATA, "%s has more than %d modules after the pooling", source,
-                            SENTENCE_MAX_LAYERS);
-    }
+    FAIL_IF(kind == N_MODULES || (i < 2 ? (size_t)kind != i : kind < MODULE_DENSE), STATUS_DATA,
+            "%s: module %zu is %.120s; kiln computes Transformer, then Pooling, then any of "
+            "Dense, Normalize and Dropout: these vectors need sentence-transformers",
+            source, i, type);
+    FAIL_IF(m->n_layers == SENTENCE_MAX_LAYERS, STATUS_DATA, "%s has more than %d modules after the pooling",
+            source, SENTENCE_MAX_LAYERS);
     json_t *config = NULL;
     struct sentence_layer *layer = &m->layers[m->n_layers];
     struct status s = status_ok();
@@ -390,11 +368,9 @@ static struct status check_widths(const struct sentence_model *m, const char *pa
     int64_t width = 0;
     for (int i = 0; i < m->n_layers; i++) {
         const struct sentence_layer *l = &m->layers[i];
-        if (!l->normalize && width != 0 && l->n_in != width) {
-            return status_error(STATUS_DATA,
-                                "%s: a Dense module takes vectors of %lld numbers, but gets %lld", path,
-                                (long long)l->n_in, (long long)width);
-        }
+        FAIL_IF(!l->normalize && width != 0 && l->n_in != width, STATUS_DATA,
+                "%s: a Dense module takes vectors of %lld numbers, but gets %lld", path, (long long)l->n_in,
+                (long long)width);
         width = l->normalize ? width : l->n_out;
     }
     return status_ok();
@@ -409,11 +385,9 @@ static struct status read_truncation(struct sentence_model *m, const char *confi
     }
     TRY(json_get_int(m->config, config, "truncate_dim", false, &n));
     bool given = json_object_get(m->config, "truncate_dim") != NULL;
-    if (given && (n < 1 || m->n_layers == SENTENCE_MAX_LAYERS)) {
-        return status_error(STATUS_DATA,
-                            "%s: \"truncate_dim\" is %lld, but must be at least 1, after at most %d modules",
-                            config, (long long)n, SENTENCE_MAX_LAYERS - 1);
-    }
+    FAIL_IF(given && (n < 1 || m->n_layers == SENTENCE_MAX_LAYERS), STATUS_DATA,
+            "%s: \"truncate_dim\" is %lld, but must be at least 1, after at most %d modules", config,
+            (long long)n, SENTENCE_MAX_LAYERS - 1);
     if (given) {
         m->layers[m->n_layers++] = (struct sentence_layer){.truncates = true, .n_out = n};
     }

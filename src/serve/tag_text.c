@@ -22,9 +22,8 @@ static struct status add_windows(struct tag_text_job *j)
     struct token_range window = {0};
     int64_t n = (int64_t)j->tokens.n;
     for (int64_t i = 0; i < n; i++) {
-        if (!id_list_append(&w->ids, j->tokens.tokens[i].id)) {
-            return status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
-        }
+        FAIL_IF(!id_list_append(&w->ids, j->tokens.tokens[i].id), STATUS_MEMORY,
+                "out of memory for the tokens of a text");
     }
     while (encoded_texts_next_window(&window, n, j->room, j->room - j->stride)) {
         TRY(encoded_texts_add_tokens(w, window, NULL));
@@ -42,10 +41,8 @@ struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
                                .room = room,
                                .stride = stride < 0 ? room / 4 : stride,
                                .n_before = form->before.n};
-    if (j->stride >= room) {
-        return status_error(STATUS_USAGE, "a stride of %lld tokens is not less than the %lld of a window",
-                            (long long)j->stride, (long long)room);
-    }
+    FAIL_IF(j->stride >= room, STATUS_USAGE, "a stride of %lld tokens is not less than the %lld of a window",
+            (long long)j->stride, (long long)room);
     TRY(encoded_texts_init(&j->windows, s->tokenizer, s->max_length, "a text to label"));
     j->windows.of_tokens = true;
     TRY(tokenizer_encode(scratch, &j->tokens, text->bytes, text->n));

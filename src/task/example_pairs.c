@@ -31,12 +31,10 @@ static struct status choose_loss(struct example_task *t, const struct example_fi
     bool is_auto = strcmp(o->loss, "auto") == 0;
     t->pairs.is_scored = is_auto ? scores_of(e) != NULL : strcmp(o->loss, "cosent") == 0;
     t->pair_source = (struct pair_source){&e->texts.texts, t->pairs.is_scored ? scores_of(e) : NULL};
-    if (t->pairs.is_scored && scores_of(e) == NULL) {
-        return status_error(STATUS_DATA,
-                            "%s has no column of scores, which --loss cosent compares: name it "
-                            "by --label_column_name",
-                            e->path);
-    }
+    FAIL_IF(t->pairs.is_scored && scores_of(e) == NULL, STATUS_DATA,
+            "%s has no column of scores, which --loss cosent compares: name it "
+            "by --label_column_name",
+            e->path);
     log_info("loss: %s, cosines times %g", t->pairs.is_scored ? "CoSENT" : "in-batch negatives", o->scale);
     return status_ok();
 }
@@ -77,10 +75,9 @@ static struct status read_pairs(void *self, struct finetune *f)
                                               .encode = encode_pairs};
     struct example_task *t = self;
     const struct example_options *o = t->options;
-    if (o->run.eval_file != NULL) {
-        return status_error(STATUS_USAGE, "--eval_file has no loss of its own here, since a loss is over the "
-                                          "pairs of a batch: give it as --predict_file, with --do_eval");
-    }
+    FAIL_IF(o->run.eval_file != NULL, STATUS_USAGE,
+            "--eval_file has no loss of its own here, since a loss is over the "
+            "pairs of a batch: give it as --predict_file, with --do_eval");
     t->pairs.pooling = sentence_pooling_find(o->pooling);
     t->pairs.scale = o->scale;
     t->n_pairs = f->options->run.train_batch_size;

@@ -129,10 +129,9 @@ static struct status run_script(struct score_list *scores, const char *script, c
 {
     char command[4 * FILE_PATH_BYTES];
     struct buf printed = {0};
-    if (strpbrk(script, "'\\") != NULL || strpbrk(data, "'\\") != NULL ||
-        strpbrk(predictions, "'\\") != NULL) {
-        return status_error(STATUS_USAGE, "--eval_script cannot be run with quotes or backslashes in a path");
-    }
+    FAIL_IF(strpbrk(script, "'\\") != NULL || strpbrk(data, "'\\") != NULL ||
+                strpbrk(predictions, "'\\") != NULL,
+            STATUS_USAGE, "--eval_script cannot be run with quotes or backslashes in a path");
     int n = snprintf(command, sizeof command, "python3 '%s' '%s' '%s'", script, data, predictions);
     bool ran = n < (int)sizeof command && run_command(&printed, command);
     struct printed_scores found = ran ? find_scores(buf_text(&printed)) : (struct printed_scores){0};

@@ -47,11 +47,9 @@ static struct status find_labels(struct example_task *t, const struct example_ki
     enum label_problem problem;
     bool of_words = kind->task == MODEL_TASK_TOKEN_CLASSIFICATION;
     t->labels = labels;
-    if (held != kind->task && model_task_has_labels(held)) {
-        return status_error(STATUS_DATA,
-                            "%s is a %s, but this task trains a %s, whose labels are of another kind",
-                            m->path, m->family->class_of(held), m->family->class_of(kind->task));
-    }
+    FAIL_IF(held != kind->task && model_task_has_labels(held), STATUS_DATA,
+            "%s is a %s, but this task trains a %s, whose labels are of another kind", m->path,
+            m->family->class_of(held), m->family->class_of(kind->task));
     if (held == kind->task || !f->options->do_train) {
         TRY(choose_problem(&labels->problem, t->options->problem_type));
         return of_words ? check_labels_of_words(labels) : status_ok();
@@ -62,10 +60,8 @@ static struct status find_labels(struct example_task *t, const struct example_ki
     struct buf names = {0};
     *labels = (struct model_labels){.n = t->new_labels.n, .problem = problem, .names = &t->new_labels};
     TRY(of_words ? check_labels_of_words(labels) : status_ok());
-    if (!of_words && problem == PROBLEM_SINGLE_LABEL && labels->n < 2) {
-        return status_error(STATUS_DATA, "%s has %lld labels in all, but classification needs two",
-                            t->train.path, (long long)labels->n);
-    }
+    FAIL_IF(!of_words && problem == PROBLEM_SINGLE_LABEL && labels->n < 2, STATUS_DATA,
+            "%s has %lld labels in all, but classification needs two", t->train.path, (long long)labels->n);
     label_kind_list(&names, labels->names);
     log_info("a new classifier for %s: %lld labels: %s", label_problem_name(problem), (long long)labels->n,
              buf_text(&names));

@@ -93,9 +93,7 @@ static struct status compute(const struct pair_step *p, struct trainer *t, const
     stage_forward(stage, true);
     tensor out = stage_output(stage);
     tensor host = tensor_2d(malloc(tensor_bytes(out)), out.dtype, out.dims[0], out.dims[1]);
-    if (host.data == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the vectors of a micro-batch");
-    }
+    FAIL_IF(host.data == NULL, STATUS_MEMORY, "out of memory for the vectors of a micro-batch");
     exec_copy_out(&t->net.x, host.data, out.data, tensor_bytes(out));
     for (int64_t i = 0; i < micro->n_sequences && !failed(t->net.x.status); i++, ++*slot) {
         int64_t first = micro->cu_seqlens[i], n = micro->cu_seqlens[i + 1] - first;

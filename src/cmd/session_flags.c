@@ -71,8 +71,8 @@ struct status session_flags_plan_options(const struct session_flags *f, enum ans
     struct network_plan plan;
     TRY(session_plan(&plan, f->model, task, o));
     TRY(check_head(f, task));
-    if (o->n_slices > 1) {
-        printf("on each of %d ranks, of ", o->n_slices);
+    if (o->peers != NULL) {
+        printf("on each of %d ranks, of ", o->peers->size);
     }
     log_put_text(stdout, f->model);
     printf(": %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", (double)plan.n_params / 1e6,

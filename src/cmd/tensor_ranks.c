@@ -51,9 +51,7 @@ static struct status join(struct tensor_ranks *t, struct session *s)
     TRY(launcher_timeout(&config.deadline_s));
     config.deadline_s /= 2; /* before the others give this rank up */
     TRY(comm_device_open(&t->tensors, &t->world, &s->net.x, &config));
-    TRY(comm_agree(&t->world, comm_peers_init(&t->peers, &t->tensors.comm)));
-    s->net.x.peers = &t->peers.peers;
-    return status_ok();
+    return comm_agree(&t->world, comm_peers_init(&t->peers, &t->tensors.comm));
 }
 
 static struct status compare_models(const struct tensor_ranks *t, struct session *s)
@@ -64,14 +62,14 @@ static struct status compare_models(const struct tensor_ranks *t, struct session
     return health_check_uncut(&t->world, &s->net, 0, true);
 }
 
-static void cut(const struct tensor_ranks *t, struct session_options *o)
+static void cut(struct tensor_ranks *t, struct session_options *o)
 {
-    o->slice = t->world.rank;
-    o->n_slices = t->n;
+    t->peers.peers = (struct peers){.rank = t->world.rank, .size = t->n};
+    o->peers = t->n > 1 ? &t->peers.peers : NULL;
 }
 
-struct status tensor_ranks_plan(const struct tensor_ranks *t, const struct session_flags *f,
-                                enum answer answer, struct session_options *o)
+struct status tensor_ranks_plan(struct tensor_ranks *t, const struct session_flags *f, enum answer answer,
+                                struct session_options *o)
 {
     cut(t, o);
     return tensor_ranks_prints(t) ? session_flags_plan_options(f, answer, o) : status_ok();

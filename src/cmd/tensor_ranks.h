@@ -35,8 +35,8 @@ struct status tensor_ranks_open(struct tensor_ranks *t, struct session *s, const
                                 enum answer answer, struct session_options *o);
 
 /* For --dry-run: session_flags_plan_options of a rank, by the first one. */
-struct status tensor_ranks_plan(const struct tensor_ranks *t, const struct session_flags *f,
-                                enum answer answer, struct session_options *o);
+struct status tensor_ranks_plan(struct tensor_ranks *t, const struct session_flags *f, enum answer answer,
+                                struct session_options *o);
 
 /* Closes the session. */
 void tensor_ranks_close(struct tensor_ranks *t, struct session *s);

@@ -77,12 +77,11 @@ struct status network_declare(struct network *n, const struct network_config *co
     n->x = (struct exec){.device = config->device,
                          .ops = config->ops,
                          .layer_index = -1,
+                         .peers = config->peers,
                          .rows_alone = config->cache_pages > 0, /* what is cached is what would be computed */
                          .allow_tf32 = config->precision.allow_tf32};
-    if (param_part_slices(&config->part) > 1) {
-        n->planned = (struct peers){.rank = config->part.slice, .size = config->part.n_slices};
-        n->x.peers = &n->planned;
-    }
+    CHECK(peers_size(&n->x) == param_part_slices(&config->part), "%d peers with %d slices", peers_size(&n->x),
+          param_part_slices(&config->part));
     TRY(check_fp8(config));
     TRY(check_int8(config));
     TRY(network_check_slices(config, param_part_slices(&config->part)));

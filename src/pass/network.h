@@ -7,7 +7,6 @@
 #ifndef KILN_PASS_NETWORK_H
 #define KILN_PASS_NETWORK_H
 
-#include "dev/peers.h"
 #include "pass/choice_room.h"
 #include "pass/stage.h"
 #include "pass/vector_places.h"
@@ -49,8 +48,6 @@ struct network {
     void *weights;              /* the model's views */
     int64_t version;            /* of the weights: counts their changes */
     struct stage stage;
-    /* of a slice: the peers until somebody who has others sets x.peers, which count and exchange nothing */
-    struct peers planned;
 };
 
 /* Validates the configuration by running the largest batch forward on the plan table; allocates nothing that

@@ -4,6 +4,7 @@
 #define KILN_PASS_NETWORK_CONFIG_H
 
 #include "core/batch.h"
+#include "dev/peers.h"
 #include "dev/precision.h"
 #include "nn/model.h"
 
@@ -24,6 +25,10 @@ struct network_config {
     /* What of the model is here (core/param.h); other ranks have the rest.  Each range of layers is run by
      * itself (pass/stage.h, chunks).  All zero: the whole model. */
     struct param_part part;
+
+    /* The ranks with the other slices, as many as part.n_slices; until somebody sets their functions they
+     * count and exchange nothing (dev/peers.h).  It stays where it is; NULL: there are none. */
+    const struct peers *peers;
 
     /* Ranks with slices of the layers divide the rows of the residual stream, too (nn/stream.h), of which
      * there must be a multiple of their number in every batch. */

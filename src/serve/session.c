@@ -126,7 +126,7 @@ static struct batch_limits limits_in(const struct model_dir *m, enum model_task 
 /* Ranks with slices of a model have the same pages, whatever memory each of them has. */
 static int64_t cache_pages_of(const struct model *model, int64_t longest, const struct session_options *o)
 {
-    int64_t n_slices = o->n_slices > 0 ? o->n_slices : 1, all = prompts_of(o) * longest;
+    int64_t n_slices = o->peers != NULL ? o->peers->size : 1, all = prompts_of(o) * longest;
     size_t page =
         2 * BATCH_PAGE * (size_t)(model->n_layers * model->hidden_size / n_slices) * dtype_bytes(o->dtype);
     size_t budget = o->cache_bytes > 0 ? o->cache_bytes
@@ -139,13 +139,15 @@ static int64_t cache_pages_of(const struct model *model, int64_t longest, const 
 static struct network_config config_of(const struct model *model, struct batch_limits limits,
                                        const struct session_options *o)
 {
+    const struct peers *p = o->peers;
     return (struct network_config){
         .model = model,
         .device = o->backend.device,
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype, .int8 = o->int8},
         .limits = limits,
-        .part = {.slice = o->slice, .n_slices = o->n_slices},
+        .part = {.slice = p != NULL ? p->rank : 0, .n_slices = p != NULL ? p->size : 0},
+        .peers = p,
         .whole_logits = o->batching != BATCHING_LOSSES,
         .losses_only = o->batching == BATCHING_LOSSES,
         .cache_pages = limits.n_pages > 0 ? cache_pages_of(model, limits.n_pages, o) : 0,

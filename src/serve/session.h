@@ -19,9 +19,9 @@ struct session_options {
     bool int8;              /* these matrices are int8; for decoders */
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
     enum batching batching; /* others than BATCHING_BY_TASK are for the tasks that predict words */
-    /* Slice `slice` of n_slices of the layers and words is here, and the ranks with the others are peers that
-     * the caller sets in net.x (dev/peers.h) before the first batch; 0: all of it */
-    int slice, n_slices;
+    /* A slice of the layers and words is here, and these ranks have the others; their functions are set
+     * before the first batch (network_config.peers).  NULL: all of it */
+    const struct peers *peers;
     int64_t n_prompts; /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
     /* of keys and values, at least those of a text of the model's length; 0: those of n_prompts such texts,
      * in half of the free memory at most */

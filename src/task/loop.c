@@ -78,11 +78,8 @@ struct status loop_open(struct loop *l)
                         trainer_shares_gradients(l->trainer) ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
     l->saved_step = l->state.global_step;
-    l->within = (struct within_step){.world = &l->ranks.world,
-                                     .data = &l->ranks.data,
-                                     .log = l->log,
-                                     .stops = stop_requested,
-                                     .start = &l->start};
+    l->within =
+        (struct within_step){.ranks = &l->ranks, .log = l->log, .stops = stop_requested, .start = &l->start};
     l->micro_hook = (struct micro_hook){within_step_next, &l->within};
     l->trainer->micro_hook = &l->micro_hook;
     return status_ok();

@@ -15,7 +15,7 @@ void within_step_begin(struct within_step *w, int64_t step, const struct batch_s
     w->step = step;
     w->n_tokens = (double)batch->n_tokens;
     w->begin_ns = clock_ns();
-    int n_ranks = w->data != NULL ? w->data->size : w->world->size;
+    int n_ranks = w->ranks->data.size;
     w->n_rounds = (batch->n_all_micro + n_ranks - 1) / n_ranks;
     w->stride = w->stride < 1 ? 1 : w->stride;
     w->next = w->stride;
@@ -28,8 +28,8 @@ void within_step_begin(struct within_step *w, int64_t step, const struct batch_s
 static struct status decide(struct within_step *w, struct status so_far, bool *abandons)
 {
     double seconds = clock_since_s(w->begin_ns);
-    TRY(together_go_on(w->world, so_far, w->stops(), abandons, &seconds));
-    w->stride = w->world->size == 1 ? 1 : within_step_stride(w->stride, w->next, seconds);
+    TRY(together_go_on(&w->ranks->world, so_far, w->stops(), abandons, &seconds));
+    w->stride = w->ranks->world.size == 1 ? 1 : within_step_stride(w->stride, w->next, seconds);
     w->next += w->stride;
     return status_ok();
 }

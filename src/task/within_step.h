@@ -10,14 +10,13 @@
 
 #include "core/batch.h"
 #include "core/slow_work.h"
-#include "dist/comm.h"
+#include "dist/mesh.h"
 #include "report/metrics.h"
 
 enum { WITHIN_STEP_SECONDS = 1 };
 
 struct within_step {
-    const struct comm *world; /* set by the caller, with those up to stops, once.  Borrowed */
-    const struct comm *data;  /* those of them among which micro-batches are dealt; NULL: all */
+    const struct mesh *ranks; /* set by the caller, with those up to stops, once.  Borrowed */
     struct metrics *log;
     struct slow_work *start; /* of the run's first step; NULL: nobody waits for that */
     bool (*stops)(void);     /* whether this rank is asked to stop: stop_requested */

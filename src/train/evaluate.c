@@ -7,10 +7,8 @@ static struct status measure_unigram(struct unigram *u, const struct batch_step 
                                      const struct batch_source *train, int64_t vocab_size)
 {
     double *counts = malloc((size_t)vocab_size * sizeof *counts);
-    if (counts == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the counts of %lld words",
-                            (long long)vocab_size);
-    }
+    FAIL_IF(counts == NULL, STATUS_MEMORY, "out of memory for the counts of %lld words",
+            (long long)vocab_size);
     for (int64_t i = 0; i < vocab_size; i++) {
         counts[i] = 1; /* so that no held-out word has probability zero (Laplace) */
     }

@@ -75,9 +75,8 @@ struct status gradient_rooms_init(struct gradient_rooms *r, const struct param_t
     *r = (struct gradient_rooms){.n_rooms = buckets->n, .last_is_apart = is_apart(buckets, tied)};
     r->places.params = malloc(n * sizeof *r->places.params);
     r->cleared = malloc(n * sizeof *r->cleared);
-    if (r->places.params == NULL || r->cleared == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the places of %d gradients", params->n);
-    }
+    FAIL_IF(r->places.params == NULL || r->cleared == NULL, STATUS_MEMORY,
+            "out of memory for the places of %d gradients", params->n);
     memcpy(r->places.params, params->params, n * sizeof *params->params);
     r->places.n = r->places.capacity = params->n;
     r->places.part = params->part;

@@ -292,9 +292,7 @@ struct status param_engine_step(struct param_engine *e, bool *updated)
 {
     *updated = false;
     TRY(e->trainer.net.x.status);
-    if (e->n_given == 0) {
-        return status_error(STATUS_USAGE, "a step without a micro-batch: give its gradients first");
-    }
+    FAIL_IF(e->n_given == 0, STATUS_USAGE, "a step without a micro-batch: give its gradients first");
     if (e->n_given < e->config.n_micro) {
         return status_ok();
     }

@@ -95,9 +95,7 @@ static struct status read(struct param_engine *e, const struct checkpoint *c)
     int64_t step = -1;
     TRY(check_type(c));
     TRY(json_get_int(c->state, c->path, "global_step", true, &step));
-    if (step < 0) {
-        return status_error(STATUS_DATA, "%s: \"global_step\" is %lld", c->path, (long long)step);
-    }
+    FAIL_IF(step < 0, STATUS_DATA, "%s: \"global_step\" is %lld", c->path, (long long)step);
     struct training_state state = training_state_of(c);
     TRY(trainer_state_resume(&e->trainer, &state));
     e->step = step;

@@ -32,10 +32,8 @@ int trainer_ranks_chunks(const struct trainer_ranks *r)
 /* Every batch has a multiple of BATCH_TOKEN_BUCKET rows, and of no other number. */
 static struct status check_rows(const struct model *m, int n)
 {
-    if (!m->type->divides_rows) {
-        return status_error(STATUS_USAGE, "a %s model cannot be sequence parallel: leave out that flag",
-                            m->type->name);
-    }
+    FAIL_IF(!m->type->divides_rows, STATUS_USAGE,
+            "a %s model cannot be sequence parallel: leave out that flag", m->type->name);
     return BATCH_TOKEN_BUCKET % n == 0
                ? status_ok()
                : status_error(
@@ -53,32 +51,23 @@ static struct status check_stages(const struct trainer_ranks *r, const struct mo
         return status_ok();
     }
     bool ends = r->cut.partition == PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
-    if (ends && m->n_layers + 2 < 2 * n_parts) { /* the first part has the input layer and nothing else */
-        return status_error(
-            STATUS_USAGE,
+    /* the first part has the input layer and nothing else */
+    FAIL_IF(ends && m->n_layers + 2 < 2 * n_parts, STATUS_USAGE,
             "%lld layers and two embeddings make no %d parts that have a layer each: leave out "
             "--pp-partition-method, or take fewer stages",
             (long long)m->n_layers, n_parts);
-    }
-    if (n_parts > m->n_layers) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(n_parts > m->n_layers, STATUS_USAGE,
             "a pipeline of %d stages with %d chunks each needs a layer for each chunk, but the model "
             "has %lld",
             p->n_stages, p->n_chunks, (long long)m->n_layers);
-    }
-    if (m->hands_on_more) {
-        return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages cannot run pre-LN layers: stages pass on the output of "
-                            "a layer, but not its sum",
-                            p->n_stages);
-    }
-    if (trainer_ranks_share_gradients(r)) {
-        return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages keeps the gradients of all its micro-batches, so ranks "
-                            "cannot share them: use ZeRO stage 0 or 1",
-                            p->n_stages);
-    }
+    FAIL_IF(m->hands_on_more, STATUS_USAGE,
+            "a pipeline of %d stages cannot run pre-LN layers: stages pass on the output of "
+            "a layer, but not its sum",
+            p->n_stages);
+    FAIL_IF(trainer_ranks_share_gradients(r), STATUS_USAGE,
+            "a pipeline of %d stages keeps the gradients of all its micro-batches, so ranks "
+            "cannot share them: use ZeRO stage 0 or 1",
+            p->n_stages);
     return pipeline_check(p);
 }
 

@@ -61,9 +61,7 @@ static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
 static struct status find_added(struct trainer *t)
 {
     t->added = calloc((size_t)t->net.params.n, sizeof *t->added);
-    if (t->added == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", t->net.params.n);
-    }
+    FAIL_IF(t->added == NULL, STATUS_MEMORY, "out of memory for the spans of %d parameters", t->net.params.n);
     for (int i = 0; i < t->net.params.n; i++) {
         const struct param *p = &t->net.params.params[i];
         if (!p->by_product || p->rate == 0) { /* a diagnosis reads those of frozen ones, too */
@@ -71,27 +69,6 @@ static struct status find_added(struct trainer *t)
         }
     }
     return status_ok();
-}
-
-/* Which elements this rank updates. */
-static struct status share_update(struct trainer *t, const struct param_table *all)
-{
-    const struct trainer_config *c = &t->config;
-    int n = trainer_ranks_shards(&c->ranks);
-    int64_t *bounds = malloc(((size_t)n + 1) * sizeof *bounds);
-    if (bounds == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", n);
-    }
-    int64_t copies = param_table_end_of_copies(&t->net.params);
-    for (int r = 0; r < n; r++) {
-        struct param_shard s = param_shard_of(&t->net.params, r, n);
-        bounds[r] = int_larger(s.begin, copies);
-        bounds[r + 1] = int_larger(s.end, copies);
-    }
-    struct status s =
-        update_init(&t->update, &c->optimizer, &t->net.params, bounds, trainer_ranks_shard(&c->ranks), n);
-    free(bounds);
-    return failed(s) || all->n == 0 ? s : update_find_runs(&t->update, &t->net.params, all);
 }
 
 /* Ranks that share the update in equal parts have the moments of just these. */
@@ -128,9 +105,7 @@ static struct status share_master(struct trainer *t)
         return status_ok();
     }
     t->vector_bounds = malloc(((size_t)u->n_ranks + 1) * sizeof *t->vector_bounds);
-    if (t->vector_bounds == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", u->n_ranks);
-    }
+    FAIL_IF(t->vector_bounds == NULL, STATUS_MEMORY, "out of memory for the shards of %d ranks", u->n_ranks);
     for (int r = 0; r <= u->n_ranks; r++) {
         t->vector_bounds[r] = vector_places_before(&t->net.places, &t->net.params, u->bounds[r]);
     }
@@ -200,19 +175,19 @@ static struct status await_ranks(struct trainer *t)
         world = comm_emulated_rank(&t->absent);
     }
     t->peers.peers = (struct peers){.rank = r->place.tp, .size = r->shape.tp};
-    t->net.x.peers = &t->peers.peers;
     return mesh_open(&t->mesh, &world, r->shape);
 }
 
 /* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare_over(struct trainer *t, struct param_table *all)
 {
-    TRY(await_ranks(t));
     TRY(find_rates(t, all));
     /* of the whole model: a gradient passes through a part that learns nothing to one below that does */
     t->net.stage.n_frozen = param_rates_lowest(all->n > 0 ? all : &t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
-    TRY(share_update(t, all));
+    const struct trainer_ranks *r = &t->config.ranks;
+    TRY(update_init(&t->update, &t->config.optimizer, &t->net.params, all, trainer_ranks_shard(r),
+                    trainer_ranks_shards(r)));
     TRY(share_master(t));
     TRY(find_added(t));
     TRY(find_rooms(t));
@@ -225,6 +200,11 @@ static struct status declare_over(struct trainer *t, struct param_table *all)
 static struct status declare(struct trainer *t)
 {
     struct param_table all = {0};
+    struct network_config *net = &t->config.net;
+    TRY(trainer_ranks_place(&t->config.ranks, net));
+    TRY(await_ranks(t));
+    net->peers = &t->peers.peers;
+    TRY(network_declare(&t->net, net, NULL));
     struct status s = declare_over(t, &all);
     param_table_fini(&all);
     return s;
@@ -292,8 +272,6 @@ static struct status declare_planned(struct trainer *t, struct arena *block,
 {
     *t = (struct trainer){.config = *config};
     t->config.net.ops = ops;
-    TRY(trainer_ranks_place(&t->config.ranks, &t->config.net));
-    TRY(network_declare(&t->net, &t->config.net, NULL));
     TRY(declare(t));
     TRY(network_carve_planned(&t->net, block));
     carve_state(t, block);
@@ -371,8 +349,6 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
 static struct status init_planned(struct trainer *t, const struct trainer_plan *plan)
 {
     struct arena block;
-    TRY(trainer_ranks_place(&t->config.ranks, &t->config.net));
-    TRY(network_declare(&t->net, &t->config.net, NULL));
     TRY(declare(t));
     t->plan = *plan;
     t->net.plan = plan->net;

@@ -5,19 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct status find_bounds(struct update *u, const struct param_table *params, const int64_t *bounds)
+/* Copies of other ranks' parameters, which come first, are in no shard. */
+static struct status find_bounds(struct update *u, const struct param_table *params)
 {
     size_t n = (size_t)u->n_ranks + 1;
+    int64_t copies = param_table_end_of_copies(params);
     u->bounds = malloc(n * sizeof *u->bounds);
     u->chunk_bounds = malloc(n * sizeof *u->chunk_bounds);
     u->cut = malloc(n * sizeof *u->cut);
-    if (u->bounds == NULL || u->chunk_bounds == NULL || u->cut == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", u->n_ranks);
+    FAIL_IF(u->bounds == NULL || u->chunk_bounds == NULL || u->cut == NULL, STATUS_MEMORY,
+            "out of memory for the shards of %d ranks", u->n_ranks);
+    u->bounds[0] = copies;
+    for (int r = 0; r < u->n_ranks; r++) {
+        u->bounds[r + 1] = int_larger(param_shard_of(params, r, u->n_ranks).end, copies);
     }
     for (size_t i = 0; i < n; i++) {
-        u->bounds[i] = bounds[i];
-        u->chunk_bounds[i] = param_chunks_before(params, bounds[i]);
+        u->chunk_bounds[i] = param_chunks_before(params, u->bounds[i]);
     }
+    u->shard = (struct param_shard){u->bounds[u->rank], u->bounds[u->rank + 1]};
     return status_ok();
 }
 
@@ -28,20 +33,6 @@ static bool cuts_parameters(const struct update *u, const struct param_table *pa
         cuts = cuts || param_is_cut_at(params, u->bounds[r]);
     }
     return cuts;
-}
-
-struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
-                          const int64_t *bounds, int rank, int n_ranks)
-{
-    *u = (struct update){
-        .kind = o->kind, .rank = rank, .n_ranks = n_ranks, .shard = {bounds[rank], bounds[rank + 1]}};
-    TRY(find_bounds(u, params, bounds));
-    u->cuts = !o->kind->takes_matrices && cuts_parameters(u, params);
-    u->spans = optimizer_spans(o, params, u->shard, &u->n_spans);
-    u->parted = u->spans == NULL ? NULL : optimizer_part_spans(u->spans, u->n_spans, &u->n_matrices);
-    return u->parted != NULL
-               ? status_ok()
-               : status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", params->n);
 }
 
 /* Chunks of a parameter; frozen ones have none. */
@@ -110,17 +101,28 @@ static void find_places(struct update *u, const struct param_table *params, cons
     u->n_model_chunks = at;
 }
 
-struct status update_find_runs(struct update *u, const struct param_table *params,
+static struct status find_runs(struct update *u, const struct param_table *params,
                                const struct param_table *model)
 {
     u->runs = calloc((size_t)params->n + 1, sizeof *u->runs);
     u->model_spans = malloc(((size_t)u->n_spans + 1) * sizeof *u->model_spans);
-    if (u->runs == NULL || u->model_spans == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the chunks of %d parameters", params->n);
-    }
+    FAIL_IF(u->runs == NULL || u->model_spans == NULL, STATUS_MEMORY,
+            "out of memory for the chunks of %d parameters", params->n);
     find_places(u, params, model);
     u->reads_slices = param_part_slices(&params->part) > 1 && !u->kind->takes_matrices;
     return status_ok();
+}
+
+struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
+                          const struct param_table *model, int rank, int n_ranks)
+{
+    *u = (struct update){.kind = o->kind, .rank = rank, .n_ranks = n_ranks};
+    TRY(find_bounds(u, params));
+    u->cuts = !o->kind->takes_matrices && cuts_parameters(u, params);
+    u->spans = optimizer_spans(o, params, u->shard, &u->n_spans);
+    u->parted = u->spans == NULL ? NULL : optimizer_part_spans(u->spans, u->n_spans, &u->n_matrices);
+    FAIL_IF(u->parted == NULL, STATUS_MEMORY, "out of memory for the spans of %d parameters", params->n);
+    return model->n > 0 ? find_runs(u, params, model) : status_ok();
 }
 
 void update_fini(struct update *u)

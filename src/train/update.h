@@ -48,15 +48,11 @@ struct update {
     tensor model_sums;              /* f64 [n_model_chunks, as sums] */
 };
 
-/* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin, never inside a chunk
- * (core/param_shard.h).  STATUS_MEMORY. */
-struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
-                          const int64_t *bounds, int rank, int n_ranks);
-
-/* For a part: `model` is the table of all layers, of the largest slice.  Before update_carve.
+/* The shards are n_ranks equal parts of the table's flat buffers, which never end inside a chunk
+ * (core/param_shard.h).  Of a part `model` is the table of all layers, of the largest slice; else it is empty.
  * STATUS_MEMORY. */
-struct status update_find_runs(struct update *u, const struct param_table *params,
-                               const struct param_table *model);
+struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
+                          const struct param_table *model, int rank, int n_ranks);
 void update_fini(struct update *u);
 
 /* With products in this dtype. */

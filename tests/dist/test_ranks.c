@@ -405,7 +405,8 @@ static bool stops(void)
 static void give_up_step(struct trainer *t, const struct comm *c, const struct batch_step *mine, int i)
 {
     struct metrics silent = {.options.silent = true};
-    struct within_step within = {.world = c, .log = &silent, .stops = stops};
+    struct mesh ranks = mesh_of_replicas(c);
+    struct within_step within = {.ranks = &ranks, .log = &silent, .stops = stops};
     struct micro_hook hook = {within_step_next, &within};
     struct trainer_result result;
     until_stop = c->rank < c->size - 1 ? -1 : c->size > 1 ? 0 : i;

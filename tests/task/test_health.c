@@ -195,13 +195,15 @@ static void compare_uncut(const struct comm *c, void *context)
     struct model *m;
     struct network n;
     EXPECT_OK(gpt2_model_create(&m, &gpt2, MODEL_TASK_CAUSAL_LM));
+    struct peers peers = {.rank = c->rank, .size = c->size};
     struct network_config config = {.model = m,
                                     .device = &device_cpu,
                                     .ops = ops_cpu(),
                                     .precision = {.dtype = of->dtype},
                                     .limits = text_batch_limits(1, 8, 8),
                                     .whole_logits = true,
-                                    .part = {.slice = c->rank, .n_slices = c->size}};
+                                    .part = {.slice = c->rank, .n_slices = c->size},
+                                    .peers = &peers};
     EXPECT_OK(network_init(&n, &config));
     EXPECT_OK(health_check_uncut(c, &n, 0, true));
     if (c->rank == 1) {

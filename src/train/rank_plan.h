@@ -9,7 +9,7 @@
 
 enum { ZERO_STAGES = 3 };
 
-/* Of the replica that has the largest shard, in the stage and the slice of config.ranks.place. */
+/* The plan of the replica with the largest shard, in the stage and the slice of config.ranks.place. */
 struct rank_plan {
     struct trainer_plan trainer;          /* what such a rank of a run takes */
     int64_t shard_elements, all_elements; /* of flat buffers */

@@ -113,7 +113,7 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
 
 /* Ranks sum a bucket once the last micro-batch has queued it, or every micro-batch where ranks share
  * gradients; with a tree of blocks only after the tree is summed. */
-static void hear_of_gradients(struct trainer *t, bool sums)
+static void set_gradient_done(struct trainer *t, bool sums)
 {
     struct stage *s = &t->net.stage;
     if (t->gradient_done != NULL) {
@@ -133,7 +133,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, bool first,
     stage_begin(&t->net.stage, micro, &t->numbers);
     tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
     bool in_rooms = trainer_shares_gradients(t);
-    hear_of_gradients(t, in_rooms || (last && t->tree.n_levels == 0));
+    set_gradient_done(t, in_rooms || (last && t->tree.n_levels == 0));
     if (stage_graph_begin(&t->net.stage, work)) {
         if (first) {
             stage_round_weights(&t->net.stage);

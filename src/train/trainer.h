@@ -104,7 +104,7 @@ struct trainer {
     struct optim_span *added;
     int64_t n_added;
 
-    /* The ranks, for what the device holds; until trainer_join those that are not there yet. */
+    /* The mesh of the ranks, for tensors of the device; until trainer_join the other ranks are emulated. */
     struct mesh mesh;
     struct comm_emulated absent;
     struct comm_device device_ranks; /* that the mesh is of */
@@ -115,7 +115,7 @@ struct trainer {
 
     /* For tests, in place of the sums over replicas: called when the gradients of a bucket of
      * net.stage.buckets are those of the whole step, like stage.gradient_done in its last micro-batch.
-     * NULL: nobody hears of them but ranks that sum them. */
+     * NULL: the sums over replicas. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
 

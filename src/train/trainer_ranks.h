@@ -23,8 +23,9 @@ struct trainer_ranks {
     struct mesh_shape shape; /* 0 in a direction: 1 */
     struct mesh_place place; /* of this rank */
     struct mesh_cut cut;
-    /* Of the replicas, each with everything at 0.  1: each updates a shard, and has its moments alone; 2: and
-     * has the gradients of its shard alone, which are summed after each micro-batch. */
+    /* ZeRO's stage among the replicas.  0: each has everything; 1: each updates a shard, and has the
+     * moments of this shard alone; 2: it also has the gradients of this shard alone, summed after each
+     * micro-batch. */
     int zero_stage;
     int reproducible; /* as many replicas or fewer give the same bits (gradient_tree.h); 0: only as many do */
     int64_t n_micro;  /* micro-batches of a replica in a step, at most: plans and pipelines need it */
@@ -34,10 +35,10 @@ struct trainer_ranks {
 int trainer_ranks_shards(const struct trainer_ranks *r);
 int trainer_ranks_shard(const struct trainer_ranks *r);
 
-/* Whether each has the gradients of its shard alone, so of several. */
+/* Whether each replica has the gradients of its shard alone. */
 bool trainer_ranks_share_gradients(const struct trainer_ranks *r);
 
-/* Of a sum of gradients that does not depend on the ranks those of this one; n_all 0: it does. */
+/* This rank's blocks of a sum of gradients that does not depend on the ranks; n_all 0: it does. */
 struct gradient_blocks trainer_ranks_blocks(const struct trainer_ranks *r);
 
 /* Chunks of a stage, of which a mesh without stages has one. */

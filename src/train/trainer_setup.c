@@ -164,8 +164,8 @@ static int64_t count_whole(const struct param_table *params)
     return n;
 }
 
-/* The ranks until they are joined: this one among others that are not there. */
-static struct status await_ranks(struct trainer *t)
+/* Until the others are joined this rank is one of a mesh whose other ranks are not there. */
+static struct status emulate_ranks(struct trainer *t)
 {
     const struct trainer_ranks *r = &t->config.ranks;
     struct comm world = comm_self();
@@ -202,7 +202,7 @@ static struct status declare(struct trainer *t)
     struct param_table all = {0};
     struct network_config *net = &t->config.net;
     TRY(trainer_ranks_place(&t->config.ranks, net));
-    TRY(await_ranks(t));
+    TRY(emulate_ranks(t));
     net->peers = &t->peers.peers;
     TRY(network_declare(&t->net, net, NULL));
     struct status s = declare_over(t, &all);
@@ -397,7 +397,7 @@ void trainer_leave(struct trainer *t)
     comm_peers_fini(&t->peers);
     mesh_close(&t->mesh);
     comm_device_close(&t->device_ranks);
-    await_ranks(t);
+    emulate_ranks(t);
 }
 
 struct status trainer_initialize(struct trainer *t)

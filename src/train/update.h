@@ -49,8 +49,8 @@ struct update {
 };
 
 /* The shards are n_ranks equal parts of the table's flat buffers, which never end inside a chunk
- * (core/param_shard.h).  Of a part `model` is the table of all layers, of the largest slice; else it is empty.
- * STATUS_MEMORY. */
+ * (core/param_shard.h).  Of a part `model` is the table of all layers, of the largest slice; else it is
+ * empty. STATUS_MEMORY. */
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const struct param_table *model, int rank, int n_ranks);
 void update_fini(struct update *u);

@@ -7,7 +7,6 @@
 #include "nn/gpt/gpt_config.h"
 #include "task/gpt/gpt_pretrain.h"
 #include "task/optimizer_names.h"
-#include "task/pretrain_ramps.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -230,15 +229,15 @@ static void find_mask_flags(struct pretrain_args *a)
     }
 }
 
-static struct status read_ramps(struct pretrain_args *a)
+static struct status read_lengths(struct pretrain_args *a)
 {
     const struct command *c = &command_pretrain;
-    struct pretrain_ramps_given given = {
+    struct pretrain_lengths_given given = {
         .max_steps = option_was_given(c, a, "max_steps"),
         .steps_this_run = option_was_given(c, a, "steps_this_run"),
         .warmup_proportion = option_was_given(c, a, "warmup_proportion"),
     };
-    return pretrain_ramps_read(&a->run, &given);
+    return pretrain_read_lengths(&a->run, &given);
 }
 
 /* Flags of masked words and of pairs, which a decoder does not have; and those of decoders. */
@@ -311,7 +310,7 @@ static struct status train(const struct train_command *t, void *args)
     TRY(find_kind(a));
     TRY(pretrain_variant_apply_recipe(&command_pretrain, a));
     TRY(pretrain_variant_apply(&command_pretrain, a));
-    TRY(read_ramps(a));
+    TRY(read_lengths(a));
     find_mask_flags(a);
     if (a->use_zero_optimizer && a->run.run.ranks.zero_stage == 0) {
         a->run.run.ranks.zero_stage = 1;

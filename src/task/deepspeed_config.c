@@ -410,12 +410,11 @@ static struct status check_zero(const struct reading *r)
     if (stage > 0 && stage < 3 && r->n_ranks == 1) {
         log_info("%s: ZeRO stage %lld has no effect with one rank", r->path, (long long)stage);
     }
-    return stage < 3
-               ? status_ok()
-               : status_error(STATUS_UNAVAILABLE,
-                              "%s: \"zero_optimization.stage\" 3 is not supported: every rank keeps all "
-                              "weights; stage 2 shards moments and gradients",
-                              r->path);
+    return stage < 3 ? status_ok()
+                     : status_error(STATUS_UNAVAILABLE,
+                                    "%s: \"zero_optimization.stage\" 3 is not supported: every rank keeps "
+                                    "all weights; stage 2 shards moments and gradients",
+                                    r->path);
 }
 
 /* Event files are in OUTPUT_PATH/JOB_NAME. */

@@ -21,18 +21,14 @@ struct status emulation_open(struct comm_emulated *e, struct comm *world, const 
                                   " needs --emulate_world N, the number of ranks; it needs no launcher",
                                   o->rank);
     }
-    if (started->size > 1) {
-        return status_error(STATUS_USAGE,
-                            "--emulate_world %" PRId64
-                            " runs one process, but %d were started: leave out mpirun or srun, or the flag",
-                            o->world, started->size);
-    }
-    if (rank >= o->world) {
-        return status_error(STATUS_USAGE,
-                            "--distributed_emulation_rank %" PRId64 " is not one of the ranks 0 to %" PRId64
-                            " of --emulate_world",
-                            rank, o->world - 1);
-    }
+    FAIL_IF(started->size > 1, STATUS_USAGE,
+            "--emulate_world %" PRId64
+            " runs one process, but %d were started: leave out mpirun or srun, or the flag",
+            o->world, started->size);
+    FAIL_IF(rank >= o->world, STATUS_USAGE,
+            "--distributed_emulation_rank %" PRId64 " is not one of the ranks 0 to %" PRId64
+            " of --emulate_world",
+            rank, o->world - 1);
     *e = (struct comm_emulated){.rank = (int)rank, .size = (int)o->world};
     *world = comm_emulated_rank(e);
     return status_ok();
@@ -46,11 +42,11 @@ static struct status check_directory(const char *output_dir)
     TRY(checkpoint_dir_list(&list, directory, "ckpt_"));
     int n = list.n;
     free(list.steps);
-    return n == 0 ? status_ok()
-                  : status_error(STATUS_USAGE,
-                                 "--emulate_world: %s has checkpoints of a real run, whose logs this one "
-                                 "would continue: give another --output_dir",
-                                 directory);
+    FAIL_IF(n != 0, STATUS_USAGE,
+            "--emulate_world: %s has checkpoints of a real run, whose logs this one would continue: give "
+            "another --output_dir",
+            directory);
+    return status_ok();
 }
 
 struct status emulation_take(struct run_settings *o, const char *links, const struct comm *world)
@@ -65,11 +61,9 @@ struct status emulation_take(struct run_settings *o, const char *links, const st
         return status_ok();
     }
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-        if (needs[i].given) {
-            return status_error(STATUS_USAGE,
-                                "--%s needs %s, and --emulate_world has none: leave out one of the two",
-                                needs[i].flag, i < 2 ? "checkpoints" : "other ranks");
-        }
+        FAIL_IF(needs[i].given, STATUS_USAGE,
+                "--%s needs %s, and --emulate_world has none: leave out one of the two", needs[i].flag,
+                i < 2 ? "checkpoints" : "other ranks");
     }
     const struct machine *machine;
     TRY(status_context(machine_find(&machine, links), "--emulate_links"));
@@ -172,15 +166,13 @@ static void tell_mesh(const struct trainer_ranks *ranks, const struct mesh_share
         return;
     }
     log_info(
-        "emulation: rank %d is slice %d of %d, in stage %d of %d, of replica %d of %d; a step sends %.3f "
-        "MiB to the other slices and %.3f MiB to other stages; `kiln plan --mesh %dx%dx%d` says %.3f and "
-        "%.3f",
+        "emulation: rank %d is slice %d of %d, in stage %d of %d, of replica %d of %d; a step sends %.3f MiB "
+        "to the other slices and %.3f MiB to other stages; `kiln plan --mesh %dx%dx%d` says %.3f and %.3f",
         world->rank, at.tp, s.tp, at.pp, s.pp, at.dp, s.dp, mib(m->slice_bytes), mib(m->stage_bytes), s.tp,
         s.pp, s.dp, mib(m->plan_slice_bytes), mib(m->plan_stage_bytes));
-    log_info(
-        "emulation: in the times of the exchange are %.4f s between slices, %.4f s between stages if they "
-        "are not hidden, and a bubble of %.1f %% of a stage's work",
-        m->slices_s, m->stages_s, 100 * m->bubble);
+    log_info("emulation: in the times of the exchange are %.4f s between slices, %.4f s between stages if "
+             "they are not hidden, and a bubble of %.1f %% of a stage's work",
+             m->slices_s, m->stages_s, 100 * m->bubble);
     json_t *more = json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "slice", at.tp, "stage",
                              at.pp, "replica", at.dp, "slice_bytes_a_step", m->slice_bytes,
                              "stage_bytes_a_step", m->stage_bytes, "plan_slice_bytes", m->plan_slice_bytes,
@@ -202,8 +194,8 @@ static void tell_memory(const struct emulation_result *r, const struct trainer_r
     } else {
         snprintf(plan, sizeof plan, "--world %d", s.dp);
     }
-    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f MiB, and %.1f MiB "
-             "on the rank with the most (`kiln plan %s`)",
+    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f MiB, and %.1f MiB on "
+             "the rank with the most (`kiln plan %s`)",
              world->rank, world->size, ranks->zero_stage, mib((double)r->peak), mib((double)r->planned),
              mib(largest), plan);
 }

@@ -13,8 +13,8 @@ struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct
                                    const char *name)
 {
     int n = snprintf(path, MODEL_DIR_PATH_BYTES, "%s/%s", o->run.output_dir, name);
-    return n < MODEL_DIR_PATH_BYTES ? status_ok()
-                                    : status_error(STATUS_USAGE, "the path of --output_dir is too long");
+    FAIL_IF(n >= MODEL_DIR_PATH_BYTES, STATUS_USAGE, "the path of --output_dir is too long");
+    return status_ok();
 }
 
 static struct status train_head(struct finetune_job *j)
@@ -220,9 +220,7 @@ static struct status run_alone(const struct finetune_task *task, const void *opt
     const struct finetune_options *o = options;
     const void **self = calloc(1, task->self_bytes);
     struct missing missing = {0};
-    if (self == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a command");
-    }
+    FAIL_IF(self == NULL, STATUS_MEMORY, "out of memory for a command");
     *self = options;
     if (o->run.dry_run && task->find_missing != NULL) {
         task->find_missing(options, &missing);
@@ -243,9 +241,7 @@ static struct status run_one(const void *self, const struct finetune_options *on
 {
     const struct series_task *t = self;
     void *options = malloc(t->task->options_bytes);
-    if (options == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a run");
-    }
+    FAIL_IF(options == NULL, STATUS_MEMORY, "out of memory for a run");
     memcpy(options, t->options, t->task->options_bytes);
     *(struct finetune_options *)options = *one;
     struct status s = run_alone(t->task, options);

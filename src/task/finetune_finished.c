@@ -7,11 +7,11 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
 {
     char path[MODEL_DIR_PATH_BYTES];
     TRY(finetune_output_path(path, o, name));
-    return !file_exists(path) ? status_ok()
-                              : status_error(STATUS_USAGE,
-                                             "%.300s already has %s; add --overwrite_output_dir to replace "
-                                             "what is there, or give another --output_dir",
-                                             o->run.output_dir, what);
+    FAIL_IF(file_exists(path), STATUS_USAGE,
+            "%.300s already has %s; add --overwrite_output_dir to replace what is there, or give another "
+            "--output_dir",
+            o->run.output_dir, what);
+    return status_ok();
 }
 
 /* Of the family that has such a head. */
@@ -56,12 +56,12 @@ struct status finetune_finished_check(const struct finetune_job *j)
 static struct status refuse_start(const struct finetune_options *o, const char *from, const char *model,
                                   const char *checkpoints)
 {
-    return !file_is_same(from, model) && !own_files_has_checkpoint(checkpoints, o->run.names->command, from)
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--overwrite_output_dir would remove %.300s, from which this run starts: give "
-                              "another --output_dir",
-                              from);
+    FAIL_IF(
+        file_is_same(from, model) || own_files_has_checkpoint(checkpoints, o->run.names->command, from),
+        STATUS_USAGE,
+        "--overwrite_output_dir would remove %.300s, from which this run starts: give another --output_dir",
+        from);
+    return status_ok();
 }
 
 struct status finetune_finished_remove(void *self)

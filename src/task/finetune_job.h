@@ -66,8 +66,8 @@ struct status finetune_load_weights(struct finetune_job *j);
 bool finetune_find_missing(void *self, struct missing *m);
 struct status finetune_assume(void *self);
 
-/* On the first rank: STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would replace without
- * being told to, or a model of another class, which no flag lets it replace. */
+/* On the first rank: STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would
+ * replace without being told to, or a model of another class, which no flag lets it replace. */
 struct status finetune_finished_check(const struct finetune_job *j);
 
 /* With --overwrite_output_dir: removes them, and the checkpoints of runs of this command; nothing where the

@@ -11,16 +11,11 @@
 
 static struct status check_evaluation(const struct finetune_options *o)
 {
-    if (o->eval_file != NULL && !o->do_train) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(o->eval_file != NULL && !o->do_train, STATUS_USAGE,
             "--eval_file is evaluated during training: add --do_train, or give the file as --predict_file");
-    }
-    if (o->eval_file == NULL && (o->run.early.patience > 0 || o->run.eval_steps > 0)) {
-        return status_error(STATUS_USAGE,
-                            "--%s needs --eval_file, labelled data that is not used for training",
-                            o->run.early.patience > 0 ? "early_stopping_patience" : "eval_steps");
-    }
+    FAIL_IF(o->eval_file == NULL && (o->run.early.patience > 0 || o->run.eval_steps > 0), STATUS_USAGE,
+            "--%s needs --eval_file, labelled data that is not used for training",
+            o->run.early.patience > 0 ? "early_stopping_patience" : "eval_steps");
     return status_ok();
 }
 
@@ -28,23 +23,14 @@ struct status finetune_check(void *self)
 {
     const struct finetune_job *j = self;
     const struct finetune_options *o = j->options;
-    if (!o->do_train && !o->do_predict) {
-        return status_error(STATUS_USAGE, "nothing to do: give --do_train, --do_predict or both");
-    }
-    if (o->do_train && o->train_file == NULL) {
-        return status_error(STATUS_USAGE, "--do_train needs --train_file");
-    }
-    if (o->do_predict && o->predict_file == NULL) {
-        return status_error(STATUS_USAGE, "--do_predict needs --predict_file");
-    }
-    if (o->do_eval && !o->do_predict) {
-        return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
-    }
+    FAIL_IF(!o->do_train && !o->do_predict, STATUS_USAGE,
+            "nothing to do: give --do_train, --do_predict or both");
+    FAIL_IF(o->do_train && o->train_file == NULL, STATUS_USAGE, "--do_train needs --train_file");
+    FAIL_IF(o->do_predict && o->predict_file == NULL, STATUS_USAGE, "--do_predict needs --predict_file");
+    FAIL_IF(o->do_eval && !o->do_predict, STATUS_USAGE, "--do_eval scores predictions: add --do_predict");
     TRY(check_evaluation(o));
-    if (o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1) {
-        return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
-                            o->num_train_epochs);
-    }
+    FAIL_IF(o->do_train && o->max_steps <= 0 && o->num_train_epochs < 1, STATUS_USAGE,
+            "--num_train_epochs %g is less than one whole epoch", o->num_train_epochs);
     return status_ok();
 }
 
@@ -63,16 +49,13 @@ struct status finetune_open_model(struct finetune_job *j)
         TRY(tokenizer_open_vocabulary(&given, o->run.vocab_file, false));
         bool same = given.hash == j->open.model.tokenizer.hash;
         tokenizer_fini(&given);
-        if (!same) {
-            return status_error(STATUS_DATA, "%s is not the vocabulary of %s", o->run.vocab_file,
-                                o->run.init_checkpoint);
-        }
+        FAIL_IF(!same, STATUS_DATA, "%s is not the vocabulary of %s", o->run.vocab_file,
+                o->run.init_checkpoint);
     }
     int64_t positions = model_dir_sizes(&j->open.model).max_length;
-    if (o->run.max_seq_length > positions) {
-        return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
-                            (long long)o->run.max_seq_length, (long long)positions, o->run.init_checkpoint);
-    }
+    FAIL_IF(o->run.max_seq_length > positions, STATUS_USAGE,
+            "--max_seq_length %lld is more than the %lld positions of %s", (long long)o->run.max_seq_length,
+            (long long)positions, o->run.init_checkpoint);
     if (!o->do_lower_case) {
         return status_ok();
     }
@@ -164,11 +147,9 @@ static struct status create(struct model **model, const struct model_family *fam
         log_info("planned with a vocabulary of %lld pieces", (long long)family->usual_words);
         family->set_words(config, family->usual_words, family->usual_words);
     }
-    if (sizes.max_length < o->run.max_seq_length) {
-        return status_error(STATUS_USAGE,
-                            "--max_seq_length %lld is more than the %lld positions of the model",
-                            (long long)o->run.max_seq_length, (long long)sizes.max_length);
-    }
+    FAIL_IF(sizes.max_length < o->run.max_seq_length, STATUS_USAGE,
+            "--max_seq_length %lld is more than the %lld positions of the model",
+            (long long)o->run.max_seq_length, (long long)sizes.max_length);
     return family->create(model, config, task);
 }
 

@@ -116,10 +116,8 @@ static struct status parse_values(float *values, const json_t *list, const char 
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *value = json_array_get(list, i);
         values[i] = (float)json_number_value(value);
-        if (!json_is_number(value) || !isfinite(values[i])) {
-            return status_error(STATUS_DATA, "%s: value %zu of \"health\" must be a finite number", source,
-                                i + 1);
-        }
+        FAIL_IF(!json_is_number(value) || !isfinite(values[i]), STATUS_DATA,
+                "%s: value %zu of \"health\" must be a finite number", source, i + 1);
     }
     return status_ok();
 }
@@ -132,11 +130,9 @@ static struct status parse_ranges(struct health_state *s, const json_t *list, co
         struct health_range *r = &s->left_out[i];
         *r = (struct health_range){json_integer_value(json_array_get(range, 0)),
                                    json_integer_value(json_array_get(range, 1))};
-        if (json_array_size(range) != 2 || r->first < 1 || r->last < r->first) {
-            return status_error(STATUS_DATA,
-                                "%s: \"left_out\" of \"health\": element %lld is not a range of steps",
-                                source, (long long)i + 1);
-        }
+        FAIL_IF(json_array_size(range) != 2 || r->first < 1 || r->last < r->first, STATUS_DATA,
+                "%s: \"left_out\" of \"health\": element %lld is not a range of steps", source,
+                (long long)i + 1);
     }
     return status_ok();
 }
@@ -152,12 +148,10 @@ struct status health_parse(struct health_state *s, const json_t *object, int64_t
     TRY(find_list(&norms, object, "grad_norm", HEALTH_MOST_WINDOW, source));
     TRY(find_list(&ranges, object, "left_out", HEALTH_MOST_ROLLBACKS, source));
     s->n = (int64_t)json_array_size(losses);
-    if (json_array_size(norms) != json_array_size(losses) || s->n > step) {
-        return status_error(STATUS_DATA,
-                            "%s: \"health\" has %lld losses and %zu norms after %lld steps; both must be as "
-                            "many, and at most one for each step",
-                            source, (long long)s->n, json_array_size(norms), (long long)step);
-    }
+    FAIL_IF(json_array_size(norms) != json_array_size(losses) || s->n > step, STATUS_DATA,
+            "%s: \"health\" has %lld losses and %zu norms after %lld steps; both must be as many, and at "
+            "most one for each step",
+            source, (long long)s->n, json_array_size(norms), (long long)step);
     TRY(parse_values(s->log_loss, losses, source));
     TRY(parse_values(s->grad_norm, norms, source));
     return parse_ranges(s, ranges, source);
@@ -172,9 +166,8 @@ static struct status hash_weights(uint64_t *hash, struct exec *x, tensor weights
     size_t bytes = tensor_bytes(weights);
     const bool in_place = x->device->is_host;
     void *piece = in_place ? NULL : malloc(PIECE_BYTES);
-    if (!in_place && piece == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d bytes of weights to compare", PIECE_BYTES);
-    }
+    FAIL_IF(!in_place && piece == NULL, STATUS_MEMORY, "out of memory for %d bytes of weights to compare",
+            PIECE_BYTES);
     uint64_t both[2] = {0};
     exec_synchronize(x);
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
@@ -222,12 +215,9 @@ static struct status compare(const struct comm *world, const uint64_t *hashes, i
         }
     }
     const char *from = majority ? "those of the other ranks" : "one another";
-    if (begins) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(begins, STATUS_DATA,
             "the weights that %s would start from differ from %s: the ranks have read different files", text,
             from);
-    }
     return status_error(STATUS_IO,
                         "after step %" PRId64
                         " the weights of %s differ from %s: memory or a processor there may be bad, or "

@@ -346,10 +346,8 @@ static struct status save_whole_step(struct loop *l)
 
 static struct status stopped(const struct loop *l)
 {
-    if (l->state.step == 0) {
-        return status_error(STATUS_PREEMPTED,
-                            "stopped by a signal within the first step; start the same command again");
-    }
+    FAIL_IF(l->state.step == 0, STATUS_PREEMPTED,
+            "stopped by a signal within the first step; start the same command again");
     return status_error(STATUS_PREEMPTED,
                         "stopped by a signal after step %lld; the same command with %s resumes",
                         (long long)l->state.step, l->settings->names->resume);

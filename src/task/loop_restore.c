@@ -134,8 +134,8 @@ static void tell_spike(const struct loop *l, struct health_score score, const st
 {
     if (together_is_first(&l->ranks.world)) {
         log_warning(
-            "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
-            "last %lld steps; rolling back to ckpt_%lld and leaving out the batches of steps %lld to %lld",
+            "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the last %lld "
+            "steps; rolling back to ckpt_%lld and leaving out the batches of steps %lld to %lld",
             (long long)l->state.step, score.log_loss, score.grad_norm,
             (long long)l->settings->health.spike_window, (long long)to, (long long)left_out->first,
             (long long)left_out->last);
@@ -151,26 +151,22 @@ static struct status roll_back(struct loop *l, struct health_score score)
     struct health_state known = l->state.health;
     struct checkpoint c;
     int64_t to;
-    if (!health_leave_out(&known, &l->settings->health, l->state.step)) {
-        return status_error(STATUS_NUMERIC,
-                            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
-                            "the mean), after %lld rollbacks (--spike_rollbacks): lower the learning rate, "
-                            "look at the data, or raise --spike_z %g",
-                            (long long)l->state.step, score.log_loss, score.grad_norm,
-                            (long long)known.n_left_out, l->settings->health.spike_z);
-    }
+    FAIL_IF(!health_leave_out(&known, &l->settings->health, l->state.step), STATUS_NUMERIC,
+            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above the mean), "
+            "after %lld rollbacks (--spike_rollbacks): lower the learning rate, look at the data, or raise "
+            "--spike_z %g",
+            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)known.n_left_out,
+            l->settings->health.spike_z);
     const struct health_range *left_out = &known.left_out[known.n_left_out - 1];
     save_run_finish(&l->save_run); /* the checkpoint in flight may be the one; a failure was logged */
     TRY(comm_agree(&l->ranks.world, open_before(l, &c, left_out->first, &to)));
     struct status s = together_same(&l->ranks.world, to, "the step of the checkpoint before a spike");
-    if (!failed(s) && to < 0) {
-        return status_error(STATUS_NUMERIC,
-                            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
-                            "the mean), and %s has no checkpoint of this phase from before step %lld to roll "
-                            "back to: save more often (--num_steps_per_checkpoint), or raise --spike_z %g",
-                            (long long)l->state.step, score.log_loss, score.grad_norm, l->checkpoints,
-                            (long long)left_out->first, l->settings->health.spike_z);
-    }
+    FAIL_IF(!failed(s) && to < 0, STATUS_NUMERIC,
+            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above the mean), and "
+            "%s has no checkpoint of this phase from before step %lld to roll back to: save more often "
+            "(--num_steps_per_checkpoint), or raise --spike_z %g",
+            (long long)l->state.step, score.log_loss, score.grad_norm, l->checkpoints,
+            (long long)left_out->first, l->settings->health.spike_z);
     if (!failed(s)) {
         tell_spike(l, score, left_out, to);
         s = go_back(l, &c, &known);

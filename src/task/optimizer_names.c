@@ -36,9 +36,7 @@ struct status optimizer_names_find(const char **name, const char *given, const c
         if (strcmp(r->name, lower) != 0) {
             continue;
         }
-        if (r->ours == NULL) {
-            return status_error(STATUS_UNAVAILABLE, "%s %s is not supported yet: %s", where, given, r->why);
-        }
+        FAIL_IF(r->ours == NULL, STATUS_UNAVAILABLE, "%s %s is not supported yet: %s", where, given, r->why);
         log_info("%s %s is %s here: %s", where, given, r->ours, r->why);
         *name = r->ours;
         return status_ok();

@@ -99,12 +99,13 @@ struct status own_files_check_model(const char *path, const char *class, const c
     }
     TRY(json_read_object(&root, config));
     const char *of = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
-    struct status s = of != NULL && strcmp(of, class) == 0
-                          ? status_ok()
-                          : status_error(STATUS_USAGE,
-                                         "%.300s holds a %.60s, which a %s does not replace: move it away, "
-                                         "or give another %s",
-                                         path, of == NULL ? "model of another class" : of, class, flag);
+    struct status s =
+        of != NULL && strcmp(of, class) == 0
+            ? status_ok()
+            : status_error(
+                  STATUS_USAGE,
+                  "%.300s holds a %.60s, which a %s does not replace: move it away, or give another %s", path,
+                  of == NULL ? "model of another class" : of, class, flag);
     json_decref(root);
     return s;
 }

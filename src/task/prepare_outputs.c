@@ -168,9 +168,8 @@ static struct status move(const struct prepare_config *c, const struct unit *u, 
     char target[FILE_PATH_BYTES];
     memcpy(target, u->name, sizeof target);
     TRY(file_is_directory(u->from) ? remove_if_there(target) : file_follow_links(target));
-    if (rename(u->from, target) != 0) {
-        return status_error(STATUS_IO, "cannot rename %s to %s: %s", u->from, target, strerror(errno));
-    }
+    FAIL_IF(rename(u->from, target) != 0, STATUS_IO, "cannot rename %s to %s: %s", u->from, target,
+            strerror(errno));
     return file_sync_directory(parent);
 }
 

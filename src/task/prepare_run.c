@@ -62,10 +62,8 @@ static struct status put_new(struct run *r)
 static struct status begin_anew(struct run *r)
 {
     r->at = (struct pass_state){0};
-    if (file_exists(r->work) && !file_exists(r->what) && rmdir(r->work) != 0) {
-        return status_error(
-            STATUS_USAGE, "%s exists, but kiln did not make it: remove it, or choose another place", r->work);
-    }
+    FAIL_IF(file_exists(r->work) && !file_exists(r->what) && rmdir(r->work) != 0, STATUS_USAGE,
+            "%s exists, but kiln did not make it: remove it, or choose another place", r->work);
     return put_new(r);
 }
 
@@ -107,12 +105,10 @@ static struct status begin(struct run *r, bool *is_done)
     if (failed(s)) {
         return status_error(s.code, "%s; --overwrite starts over", s.message);
     }
-    if (found && !c->resume) {
-        return status_error(STATUS_USAGE,
-                            "%s holds an unfinished run, after %.1f %% of the text: --resume continues it, "
-                            "--overwrite starts over",
-                            r->work, percent_done(r));
-    }
+    FAIL_IF(found && !c->resume, STATUS_USAGE,
+            "%s holds an unfinished run, after %.1f %% of the text: --resume continues it, --overwrite "
+            "starts over",
+            r->work, percent_done(r));
     if (!found) {
         return begin_without_state(r, is_done);
     }
@@ -155,9 +151,7 @@ static struct status check_has_text(const struct pass_state *s)
     if (s->counts.n_documents + s->fates[DOCUMENT_KEPT] > 0) {
         return status_ok();
     }
-    if (without == 0) {
-        return status_error(STATUS_DATA, "the input has no text");
-    }
+    FAIL_IF(without == 0, STATUS_DATA, "the input has no text");
     return status_error(STATUS_DATA,
                         "the input has no text: %lld lines of JSON lack the field that --text_field names",
                         (long long)without);

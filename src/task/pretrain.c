@@ -124,7 +124,7 @@ static void set_loop(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     struct loop *l = &r->run.loop;
-    r->progress = (struct pretrain_progress){o->max_steps, {.total_s = o->total_training_time}};
+    r->progress = (struct run_progress){o->max_steps, {.total_s = o->total_training_time}};
     l->task = &pretraining;
     l->schedule = pretrain_schedule(o);
     l->clock = o->total_training_time > 0 ? &r->progress.clock : NULL;
@@ -342,14 +342,12 @@ static struct status open_inputs(void *self)
     const struct pretrain_options *o = r->options;
     set_loop(r);
     slow_work_phase(&r->run.loop.start, "opening the data of %s", o->input_dir);
-    TRY(pretrain_inputs_open(&r->in, o, pretrain_progress_part(&r->progress)));
+    TRY(pretrain_inputs_open(&r->in, o, run_progress_part(&r->progress)));
     take_inputs(r);
-    return o->run.early.patience == 0 || r->in.heldout.source.self != NULL
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--early_stopping_patience needs held-out text: %s has none; give "
-                              "--eval_input_dir",
-                              o->input_dir);
+    FAIL_IF(o->run.early.patience != 0 && r->in.heldout.source.self == NULL, STATUS_USAGE,
+            "--early_stopping_patience needs held-out text: %s has none; give --eval_input_dir",
+            o->input_dir);
+    return status_ok();
 }
 
 static struct status assume(void *self)

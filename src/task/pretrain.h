@@ -69,6 +69,16 @@ struct pretrain_options {
     bool log_weight_norm, log_zero_gradients;
 };
 
+/* Which flags were given that say how long the run and its warm-up are. */
+struct pretrain_lengths_given {
+    bool max_steps, steps_this_run; /* which end a run by steps */
+    bool warmup_proportion;
+};
+
+/* Checks --total_training_time and --warmup_tokens against the run, and sets what follows from them.
+ * STATUS_USAGE names the flags. */
+struct status pretrain_read_lengths(struct pretrain_options *o, const struct pretrain_lengths_given *given);
+
 /* STATUS_OK at the end of the phase or of steps_this_run; STATUS_PREEMPTED after a signal, with the state
  * saved; STATUS_NUMERIC names the first tensor that is not finite. */
 struct status pretrain_run(const struct pretrain_options *o);

@@ -23,19 +23,14 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
                                const struct pretrain_options *o)
 {
     int64_t rows = o->kind->family->sizes(config).vocab_size, n = in->tokenizer.n;
-    if (n == 0 && rows == 0) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(n == 0 && rows == 0, STATUS_USAGE,
             "there is neither \"vocab_size\" in %s nor a vocab.txt in or beside %s; give --vocab_file",
             pretrain_config_name(o), o->input_dir);
-    }
     rows = rows == 0 ? int_round_up(n, int_larger(o->vocab_multiple, 1)) : rows;
-    if (rows < n) {
-        return status_error(STATUS_DATA,
-                            "%s says \"vocab_size\" %lld, but the vocabulary has %lld pieces; leave "
-                            "\"vocab_size\" out or use the vocabulary that the configuration was made for",
-                            pretrain_config_name(o), (long long)rows, (long long)n);
-    }
+    FAIL_IF(rows < n, STATUS_DATA,
+            "%s says \"vocab_size\" %lld, but the vocabulary has %lld pieces; leave \"vocab_size\" out or "
+            "use the vocabulary that the configuration was made for",
+            pretrain_config_name(o), (long long)rows, (long long)n);
     o->kind->family->set_words(config, rows, n);
     if (n > 0 && rows > n) {
         log_info("the vocabulary has %lld pieces, and %s %lld rows for it: the other %lld rows are trained "
@@ -184,11 +179,9 @@ static struct status open_heldout_of(struct pretrain_inputs *in, const struct pr
     if (in->heldout.from == NULL) {
         return no_data(o, "--eval_input_dir", directory);
     }
-    if (in->heldout.from->needs_vocabulary && in->tokenizer.n == 0) {
-        return status_error(STATUS_USAGE,
-                            "--eval_input_dir %s is a %s, which needs a vocabulary: add --vocab_file",
-                            directory, in->heldout.from->name);
-    }
+    FAIL_IF(in->heldout.from->needs_vocabulary && in->tokenizer.n == 0, STATUS_USAGE,
+            "--eval_input_dir %s is a %s, which needs a vocabulary: add --vocab_file", directory,
+            in->heldout.from->name);
     return in->heldout.from->open(&in->heldout, in, o);
 }
 
@@ -222,12 +215,10 @@ struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, con
     int64_t of_files = int_larger(in->train.has_length ? in->train.longest : 0,
                                   in->heldout.has_length ? in->heldout.longest : 0);
     int64_t longest = int_larger(in->train.longest, in->heldout.longest);
-    return longest <= in->model->max_length
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s has %lld positions, fewer than %s %lld",
-                              pretrain_config_name(o), (long long)in->model->max_length,
-                              longest > of_files ? "--max_seq_length" : "the length of the files,",
-                              (long long)longest);
+    FAIL_IF(longest > in->model->max_length, STATUS_DATA, "%s has %lld positions, fewer than %s %lld",
+            pretrain_config_name(o), (long long)in->model->max_length,
+            longest > of_files ? "--max_seq_length" : "the length of the files,", (long long)longest);
+    return status_ok();
 }
 
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -332,12 +323,11 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
 struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,
                                           const char *path)
 {
-    if (vocab_hash != in->tokenizer.hash && vocab_hash != unknown_vocab() && in->tokenizer.n > 0) {
-        return status_error(STATUS_DATA,
-                            "%s was trained with another vocabulary than this run's (hash %016llx against "
-                            "%016llx); prepare the text with the model's own vocab.txt",
-                            path, (unsigned long long)vocab_hash, (unsigned long long)in->tokenizer.hash);
-    }
+    FAIL_IF(vocab_hash != in->tokenizer.hash && vocab_hash != unknown_vocab() && in->tokenizer.n > 0,
+            STATUS_DATA,
+            "%s was trained with another vocabulary than this run's (hash %016llx against %016llx); prepare "
+            "the text with the model's own vocab.txt",
+            path, (unsigned long long)vocab_hash, (unsigned long long)in->tokenizer.hash);
     return status_ok();
 }
 

@@ -9,7 +9,6 @@
 #include "task/pace.h"
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
-#include "task/pretrain_ramps.h"
 #include "task/run.h"
 
 /* Held-out samples, of which each evaluation takes those that follow the last one's.  The ranks with the same
@@ -24,7 +23,7 @@ struct pretrain_run {
     struct run run;
     struct pretrain_options *options; /* of all ranks: the batch is the global one */
     struct pretrain_inputs in;
-    struct pretrain_progress progress;
+    struct run_progress progress;
     struct evaluation evaluation;
     struct validation validation, test; /* with eval_iters; source NULL: there is no such data */
     struct plateau plateau;

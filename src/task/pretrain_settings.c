@@ -131,46 +131,35 @@ static struct status check_health(const struct pretrain_options *o)
     if (!(h->spike_z > 0)) {
         return status_ok();
     }
-    if (o->run.skip_checkpoint || o->run.num_steps_per_checkpoint == 0) {
-        return status_error(STATUS_USAGE, "--spike_z rolls back to checkpoints: leave out --skip_checkpoint, "
-                                          "and give --num_steps_per_checkpoint above 0");
-    }
+    FAIL_IF(o->run.skip_checkpoint || o->run.num_steps_per_checkpoint == 0, STATUS_USAGE,
+            "--spike_z rolls back to checkpoints: leave out --skip_checkpoint, and give "
+            "--num_steps_per_checkpoint above 0");
     FAIL_IF(o->total_training_time > 0, STATUS_USAGE,
             "--spike_z cannot be combined with --total_training_time: leave out one of the two");
     int64_t kept = (o->run.keep_checkpoints - 1) * o->run.num_steps_per_checkpoint;
-    if (o->run.keep_checkpoints > 0 && h->spike_skip > kept) {
-        return status_error(STATUS_USAGE,
-                            "--spike_skip %lld reaches further back than --keep_checkpoints %lld: these span "
-                            "%lld steps, with one every %lld",
-                            (long long)h->spike_skip, (long long)o->run.keep_checkpoints, (long long)kept,
-                            (long long)o->run.num_steps_per_checkpoint);
-    }
+    FAIL_IF(o->run.keep_checkpoints > 0 && h->spike_skip > kept, STATUS_USAGE,
+            "--spike_skip %lld reaches further back than --keep_checkpoints %lld: these span %lld steps, "
+            "with one every %lld",
+            (long long)h->spike_skip, (long long)o->run.keep_checkpoints, (long long)kept,
+            (long long)o->run.num_steps_per_checkpoint);
     return status_ok();
 }
 
 struct status pretrain_check(const struct pretrain_options *o)
 {
     TRY(o->kind->check != NULL ? o->kind->check(o) : status_ok());
-    if (o->phase2 && o->phase1_end_step < 1) {
-        return status_error(STATUS_USAGE,
-                            "--phase2 needs --phase1_end_step, the last step of phase 1, at least 1");
-    }
-    if (o->phase2 && !o->run.resume_from_checkpoint && o->run.init_checkpoint == NULL) {
-        return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
-                                          "--init_checkpoint with the model to start from");
-    }
-    if (o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0) {
-        return status_error(STATUS_USAGE, "--constant_proportion needs --use_lr_scheduler");
-    }
-    if (o->run.warmup_proportion + o->constant_proportion > 1) {
-        return status_error(STATUS_USAGE,
-                            "--warmup_proportion %g and --constant_proportion %g sum to more than 1",
-                            o->run.warmup_proportion, o->constant_proportion);
-    }
-    if (o->run.early.patience > 0 && o->run.eval_steps == 0) {
-        return status_error(STATUS_USAGE,
-                            "--early_stopping_patience counts evaluations: give --eval_steps above 0");
-    }
+    FAIL_IF(o->phase2 && o->phase1_end_step < 1, STATUS_USAGE,
+            "--phase2 needs --phase1_end_step, the last step of phase 1, at least 1");
+    FAIL_IF(o->phase2 && !o->run.resume_from_checkpoint && o->run.init_checkpoint == NULL, STATUS_USAGE,
+            "--phase2 continues phase 1: add --resume_from_checkpoint, or --init_checkpoint with the model "
+            "to start from");
+    FAIL_IF(o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0, STATUS_USAGE,
+            "--constant_proportion needs --use_lr_scheduler");
+    FAIL_IF(o->run.warmup_proportion + o->constant_proportion > 1, STATUS_USAGE,
+            "--warmup_proportion %g and --constant_proportion %g sum to more than 1",
+            o->run.warmup_proportion, o->constant_proportion);
+    FAIL_IF(o->run.early.patience > 0 && o->run.eval_steps == 0, STATUS_USAGE,
+            "--early_stopping_patience counts evaluations: give --eval_steps above 0");
     return check_health(o);
 }
 
@@ -185,19 +174,64 @@ int64_t pretrain_groups(const struct pretrain_options *o)
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
     int n_ranks = rank_options_data(&o->run.ranks).size;
-    if (o->balance_tokens && o->run.ranks.reproducible_ranks > 0) {
-        return status_error(STATUS_USAGE,
-                            "--balance_tokens cannot be combined with --reproducible_ranks, since it deals "
-                            "sequences out by the number of ranks: leave out one of the two");
-    }
-    if (o->balance_tokens && o->run.ranks.global_batch_size > 0 &&
-        o->run.gradient_accumulation_steps % n_ranks != 0) {
-        return status_error(
+    FAIL_IF(o->balance_tokens && o->run.ranks.reproducible_ranks > 0, STATUS_USAGE,
+            "--balance_tokens cannot be combined with --reproducible_ranks, since it deals sequences out by "
+            "the number of ranks: leave out one of the two");
+    FAIL_IF(o->balance_tokens && o->run.ranks.global_batch_size > 0 &&
+                o->run.gradient_accumulation_steps % n_ranks != 0,
             STATUS_USAGE,
             "--balance_tokens gives each of %d ranks the same number of sequences, but "
             "--gradient_accumulation_steps %lld of --global_batch_size %lld is not a multiple of %d",
             n_ranks, (long long)o->run.gradient_accumulation_steps, (long long)o->run.ranks.global_batch_size,
             n_ranks);
+    return status_ok();
+}
+
+/* The sequences of a step of all ranks. */
+static int64_t whole_batch(const struct pretrain_options *o)
+{
+    int64_t of_all = o->run.ranks.global_batch_size;
+    return of_all > 0 ? of_all : rank_options_data(&o->run.ranks).size * o->run.train_batch_size;
+}
+
+static struct status check_time(struct pretrain_options *o, const struct pretrain_lengths_given *given)
+{
+    FAIL_IF(given->max_steps || given->steps_this_run, STATUS_USAGE,
+            "--total_training_time and --%s both say when the run ends: leave one out",
+            given->max_steps ? "max_steps" : "steps_this_run");
+    FAIL_IF(strcmp(o->schedule, "warmup") == 0, STATUS_USAGE,
+            "--total_training_time plans by the clock, and the \"scheduler\" of %s counts steps: give "
+            "--lr_schedule",
+            o->deepspeed_config);
+    o->max_steps = PRETRAIN_MOST_STEPS;
+    return status_ok();
+}
+
+static struct status check_warmup(const struct pretrain_options *o,
+                                  const struct pretrain_lengths_given *given)
+{
+    int64_t batch = whole_batch(o);
+    double all = (double)o->max_steps * (double)batch * (double)o->run.max_seq_length;
+    FAIL_IF(given->warmup_proportion, STATUS_USAGE,
+            "--warmup_tokens and --warmup_proportion both say how long the rate rises: leave one out");
+    FAIL_IF(strcmp(o->schedule, "warmup") == 0, STATUS_USAGE,
+            "--warmup_tokens: the \"scheduler\" of %s has its own warm-up", o->deepspeed_config);
+    FAIL_IF((double)o->run.warmup_tokens > all, STATUS_USAGE,
+            "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up to %lld tokens "
+            "are %.0f",
+            (long long)o->run.warmup_tokens, (long long)o->max_steps, (long long)batch,
+            (long long)o->run.max_seq_length, all);
+    return status_ok();
+}
+
+struct status pretrain_read_lengths(struct pretrain_options *o, const struct pretrain_lengths_given *given)
+{
+    if (o->total_training_time > 0) {
+        TRY(check_time(o, given));
+    }
+    if (o->run.warmup_tokens > 0) {
+        TRY(check_warmup(o, given));
+        o->run.warmup_proportion = 0;
     }
     return status_ok();
 }

@@ -40,12 +40,11 @@ static struct status check_samples(const struct pretrain_options *o, const struc
     int64_t step = json_integer_value(json_object_get(from->position, "global_step"));
     int64_t says = json_integer_value(json_object_get(from->position, "consumed_samples"));
     int64_t own = pretrain_samples_at(o, step + 1).before;
-    return says == 0 || says == own
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "%s consumed %lld samples in its %lld steps, but the batches of this run's "
-                              "flags would have been %lld samples: give the batch sizes of that run",
-                              from->path, (long long)says, (long long)step, (long long)own);
+    FAIL_IF(says != 0 && says != own, STATUS_USAGE,
+            "%s consumed %lld samples in its %lld steps, but the batches of this run's flags would have been "
+            "%lld samples: give the batch sizes of that run",
+            from->path, (long long)says, (long long)step, (long long)own);
+    return status_ok();
 }
 
 /* Dropout makes no other network, but another run. */
@@ -92,17 +91,13 @@ struct status pretrain_check_checkpoint(void *self, const struct training_state 
 struct status pretrain_begin_phase(void *self, const struct run_state *saved, const char *path)
 {
     const struct pretrain_options *o = ((const struct pretrain_run *)self)->options;
-    if (saved->phase > 1) {
-        return status_error(STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to continue from it",
-                            path);
-    }
-    if (saved->global_step != o->phase1_end_step) {
-        return status_error(STATUS_USAGE,
-                            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 "
-                            "first, or pass --phase1_end_step=%lld",
-                            path, (long long)saved->global_step, (long long)o->phase1_end_step,
-                            (long long)saved->global_step);
-    }
+    FAIL_IF(saved->phase > 1, STATUS_USAGE, "%s is a checkpoint of phase 2; add --phase2 to continue from it",
+            path);
+    FAIL_IF(saved->global_step != o->phase1_end_step, STATUS_USAGE,
+            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 first, or pass "
+            "--phase1_end_step=%lld",
+            path, (long long)saved->global_step, (long long)o->phase1_end_step,
+            (long long)saved->global_step);
     return status_ok();
 }
 
@@ -239,12 +234,11 @@ static struct status check_load(const struct pretrain_run *r)
     TRY(checkpoint_dir_list(&own, path, "ckpt_"));
     int n = own.n;
     free(own.steps);
-    return n == 0 ? status_ok()
-                  : status_error(STATUS_USAGE,
-                                 "%s has checkpoints already, and %s names %s: give %s %s to continue from "
-                                 "them, or another %s",
-                                 o->run.output_dir, o->run.names->resume, o->run.load_dir,
-                                 o->run.names->resume, o->run.output_dir, o->run.names->output);
+    FAIL_IF(n != 0, STATUS_USAGE,
+            "%s has checkpoints already, and %s names %s: give %s %s to continue from them, or another %s",
+            o->run.output_dir, o->run.names->resume, o->run.load_dir, o->run.names->resume, o->run.output_dir,
+            o->run.names->output);
+    return status_ok();
 }
 
 struct status pretrain_export_path(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o)
@@ -282,10 +276,8 @@ struct status pretrain_restore(void *self)
     if (o->run.init_checkpoint != NULL) {
         return start_from_model(r, o->run.init_checkpoint);
     }
-    if (o->phase2) {
-        return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
-                            o->run.output_dir);
-    }
+    FAIL_IF(o->phase2, STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
+            o->run.output_dir);
     if (o->run.load_dir != NULL) {
         log_warning("%s %s has no checkpoint: starting from random weights", o->run.names->resume,
                     o->run.load_dir);

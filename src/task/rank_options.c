@@ -20,12 +20,10 @@ struct comm rank_options_data(const struct rank_options *o)
 
 static struct status check_batch(const struct rank_options *o, int n_ranks, int64_t n_micro)
 {
-    if (n_micro < n_ranks) {
-        return status_error(STATUS_USAGE,
-                            "--gradient_accumulation_steps %lld counts the micro-batches of all ranks "
-                            "(--global_batch_size %lld), but each of %d ranks needs at least one",
-                            (long long)n_micro, (long long)o->global_batch_size, n_ranks);
-    }
+    FAIL_IF(n_micro < n_ranks, STATUS_USAGE,
+            "--gradient_accumulation_steps %lld counts the micro-batches of all ranks (--global_batch_size "
+            "%lld), but each of %d ranks needs at least one",
+            (long long)n_micro, (long long)o->global_batch_size, n_ranks);
     return status_ok();
 }
 
@@ -35,18 +33,14 @@ static struct status check_reproducible(const struct rank_options *o, int n_rank
     if (n == 0) {
         return status_ok();
     }
-    if ((n & (n - 1)) != 0 || n > GRADIENT_TREE_MOST_BLOCKS) {
-        return status_error(STATUS_USAGE, "--reproducible_ranks %lld must be a power of two, at most %d",
-                            (long long)n, GRADIENT_TREE_MOST_BLOCKS);
-    }
-    if (n % n_ranks != 0) {
-        return status_error(STATUS_USAGE,
-                            "--reproducible_ranks %lld must be a multiple of the number of ranks, %d",
-                            (long long)n, n_ranks);
-    }
+    FAIL_IF((n & (n - 1)) != 0 || n > GRADIENT_TREE_MOST_BLOCKS, STATUS_USAGE,
+            "--reproducible_ranks %lld must be a power of two, at most %d", (long long)n,
+            GRADIENT_TREE_MOST_BLOCKS);
+    FAIL_IF(n % n_ranks != 0, STATUS_USAGE,
+            "--reproducible_ranks %lld must be a multiple of the number of ranks, %d", (long long)n, n_ranks);
     return fp8 ? status_error(STATUS_USAGE,
-                              "--reproducible_ranks cannot be combined with --fp8, whose factors a rank "
-                              "also finds from its own micro-batches: leave out one of the two")
+                              "--reproducible_ranks cannot be combined with --fp8, whose factors a rank also "
+                              "finds from its own micro-batches: leave out one of the two")
                : status_ok();
 }
 
@@ -87,12 +81,10 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
                                 int64_t *gradient_accumulation_steps)
 {
     int n = rank_options_data(o).size;
-    if (o->zero_stage > 2) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "ZeRO stage %lld is not supported: every rank keeps all weights; stage 2 shards "
-                            "moments and gradients",
-                            (long long)o->zero_stage);
-    }
+    FAIL_IF(o->zero_stage > 2, STATUS_UNAVAILABLE,
+            "ZeRO stage %lld is not supported: every rank keeps all weights; stage 2 shards moments and "
+            "gradients",
+            (long long)o->zero_stage);
     TRY(check_reproducible(o, n, fp8));
     if (o->global_batch_size > 0) {
         *train_batch_size = o->global_batch_size;

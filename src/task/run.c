@@ -50,10 +50,9 @@ static struct status check(struct run *r)
     TRY(rank_options_take(&s->ranks, s->precision.fp8, &s->train_batch_size,
                           &s->gradient_accumulation_steps));
     TRY(r->task->check(r->self));
-    if (s->early.patience > 0 && s->skip_checkpoint) {
-        return status_error(STATUS_USAGE, "--early_stopping_patience needs checkpoints, to return to the "
-                                          "best: leave out --skip_checkpoint");
-    }
+    FAIL_IF(
+        s->early.patience > 0 && s->skip_checkpoint, STATUS_USAGE,
+        "--early_stopping_patience needs checkpoints, to return to the best: leave out --skip_checkpoint");
     TRY(profile_check(&s->profile));
     TRY(plain_ops_check(s->watch.plain_ops));
     return check_output(r);
@@ -83,10 +82,10 @@ static struct status find_device(struct run *r)
     }
     r->half = half_ops();
     r->backend.ops = &r->half;
-    return s->watch.plain_ops == NULL
-               ? status_ok()
-               : status_error(STATUS_USAGE, "--plain_ops cannot be combined with --fp16 on the cpu: the "
-                                            "definitions of ops do not round to fp16");
+    FAIL_IF(
+        s->watch.plain_ops != NULL, STATUS_USAGE,
+        "--plain_ops cannot be combined with --fp16 on the cpu: the definitions of ops do not round to fp16");
+    return status_ok();
 }
 
 /* ---- before anything is allocated ---- */

@@ -73,3 +73,16 @@ double run_clock_part(const struct run_clock *c, int64_t step)
 {
     return c->part_of[step % 2];
 }
+
+static double part_before(const void *context, int64_t step)
+{
+    const struct run_progress *p = context;
+    double part =
+        p->clock.total_s > 0 ? run_clock_part(&p->clock, step) : (double)(step - 1) / (double)p->n_steps;
+    return part < 1 ? part : 1;
+}
+
+struct run_part run_progress_part(const struct run_progress *p)
+{
+    return (struct run_part){part_before, p};
+}

@@ -14,6 +14,8 @@
 #ifndef KILN_TASK_RUN_CLOCK_H
 #define KILN_TASK_RUN_CLOCK_H
 
+#include "core/ramp.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,5 +50,13 @@ double run_clock_part_after_step(const struct run_clock *c);
  * for the time since that one's predecessor.  Known, and the same on all ranks, from then on until the step
  * ends.  Any thread may ask. */
 double run_clock_part(const struct run_clock *c, int64_t step);
+
+/* How much of a run is done: by its clock, or else by its steps.  Does not move while a loader uses it. */
+struct run_progress {
+    int64_t n_steps;
+    struct run_clock clock; /* total_s 0: there is none */
+};
+
+struct run_part run_progress_part(const struct run_progress *p);
 
 #endif

@@ -27,7 +27,13 @@ struct entry {
 #        name, kind, offsetof(struct run_state, name), setting, true                                         \
     }
 
-/* A setting of the optimizer or of its rate. */
+/* One of every run. */
+#define SETTING(name, kind)                                                                                  \
+    {                                                                                                        \
+#        name, kind, offsetof(struct run_state, settings.name), true, false                                  \
+    }
+
+/* A setting of the optimizer, of its rate, or that files of earlier versions do not have. */
 #define RULE(key, kind, field)                                                                               \
     {                                                                                                        \
         key, kind, offsetof(struct run_state, field), true, true                                             \
@@ -37,16 +43,16 @@ static const struct entry entries[] = {
     ENTRY(phase, INTEGER, false),
     ENTRY(step, INTEGER, false),
     ENTRY(global_step, INTEGER, false),
-    ENTRY(seed, INTEGER, true),
+    SETTING(seed, INTEGER),
     ENTRY(dtype, TEXT, true),
     ENTRY(optimizer, TEXT, true),
-    ENTRY(max_seq_length, INTEGER, true),
+    SETTING(max_seq_length, INTEGER),
     ENTRY(max_predictions_per_seq, INTEGER, true),
-    ENTRY(train_batch_size, INTEGER, true),
-    ENTRY(gradient_accumulation_steps, INTEGER, true),
+    SETTING(train_batch_size, INTEGER),
+    SETTING(gradient_accumulation_steps, INTEGER),
     ENTRY(max_steps, INTEGER, true),
-    ENTRY(learning_rate, REAL, true),
-    ENTRY(warmup_proportion, REAL, true),
+    SETTING(learning_rate, REAL),
+    SETTING(warmup_proportion, REAL),
     OPTIONAL_ENTRY(command, TEXT, false),
     RULE("weight_decay", REAL, update.weight_decay),
     RULE("max_grad_norm", REAL, update.max_grad_norm),
@@ -72,8 +78,8 @@ static const struct entry entries[] = {
     OPTIONAL_ENTRY(batch_ramp, TEXT, true),
     OPTIONAL_ENTRY(length_schedule, TEXT, true),
     OPTIONAL_ENTRY(total_training_time, REAL, true),
-    OPTIONAL_ENTRY(warmup_tokens, INTEGER, true),
-    OPTIONAL_ENTRY(spike_z, REAL, true),
+    RULE("warmup_tokens", INTEGER, settings.warmup_tokens),
+    RULE("spike_z", REAL, settings.health.spike_z),
     OPTIONAL_ENTRY(elapsed_seconds, REAL, false),
     OPTIONAL_ENTRY(step_seconds, REAL, false),
     OPTIONAL_ENTRY(n_tokens, INTEGER, false),
@@ -119,15 +125,8 @@ struct run_state run_state_begin(const struct run_settings *s, struct precision 
 {
     return (struct run_state){.command = s->names->tunes ? s->names->command : NULL,
                               .phase = 1,
-                              .seed = s->seed,
-                              .dtype = precision_name(precision),
-                              .max_seq_length = s->max_seq_length,
-                              .train_batch_size = s->train_batch_size,
-                              .gradient_accumulation_steps = s->gradient_accumulation_steps,
-                              .learning_rate = s->learning_rate,
-                              .warmup_proportion = s->warmup_proportion,
-                              .warmup_tokens = s->warmup_tokens,
-                              .spike_z = s->health.spike_z};
+                              .settings = *s,
+                              .dtype = precision_name(precision)};
 }
 
 json_t *run_state_to_json(const struct run_state *s)
@@ -181,30 +180,22 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
             break;
         }
     }
-    if (s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step) {
-        return status_error(STATUS_DATA,
-                            "%s: phase %lld, step %lld, global step %lld is not a position of a run", source,
-                            (long long)s->phase, (long long)s->step, (long long)s->global_step);
-    }
-    if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->loss_scale_kept < 0 || s->n_skipped < 0 ||
-        s->n_skipped > s->step) {
-        return status_error(
+    FAIL_IF(s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step, STATUS_DATA,
+            "%s: phase %lld, step %lld, global step %lld is not a position of a run", source,
+            (long long)s->phase, (long long)s->step, (long long)s->global_step);
+    FAIL_IF(!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->loss_scale_kept < 0 || s->n_skipped < 0 ||
+                s->n_skipped > s->step,
             STATUS_DATA,
             "%s: a loss scale of %g for %lld steps, and %lld steps skipped of %lld, are impossible", source,
             s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped, (long long)s->step);
-    }
-    if (!(s->elapsed_seconds >= 0 && s->step_seconds >= 0) ||
-        !isfinite(s->elapsed_seconds + s->step_seconds) || s->n_tokens < 0) {
-        return status_error(STATUS_DATA,
-                            "%s: %g seconds, %g in the last step, and %lld tokens are impossible", source,
-                            s->elapsed_seconds, s->step_seconds, (long long)s->n_tokens);
-    }
-    if (!isfinite(s->early.best_loss) || s->early.best_step < 0 || s->early.best_step > s->global_step ||
-        s->early.n_worse < 0 || s->early.n_worse > s->step) {
-        return status_error(STATUS_DATA,
-                            "%s: a best loss of %g at step %lld, %lld evaluations ago, is impossible", source,
-                            s->early.best_loss, (long long)s->early.best_step, (long long)s->early.n_worse);
-    }
+    FAIL_IF(!(s->elapsed_seconds >= 0 && s->step_seconds >= 0) ||
+                !isfinite(s->elapsed_seconds + s->step_seconds) || s->n_tokens < 0,
+            STATUS_DATA, "%s: %g seconds, %g in the last step, and %lld tokens are impossible", source,
+            s->elapsed_seconds, s->step_seconds, (long long)s->n_tokens);
+    FAIL_IF(!isfinite(s->early.best_loss) || s->early.best_step < 0 || s->early.best_step > s->global_step ||
+                s->early.n_worse < 0 || s->early.n_worse > s->step,
+            STATUS_DATA, "%s: a best loss of %g at step %lld, %lld evaluations ago, is impossible", source,
+            s->early.best_loss, (long long)s->early.best_step, (long long)s->early.n_worse);
     return health_parse(&s->health, json_object_get(object, "health"), s->step, source);
 }
 
@@ -239,16 +230,14 @@ static bool is_same_data(const char *saved, const char *now)
 static struct status check_batch(const struct run_state *saved, const struct run_state *now, bool allowed,
                                  const char *path)
 {
-    bool same = saved->phase != now->phase || saved->train_batch_size == now->train_batch_size;
-    return same || allowed
-               ? status_ok()
-               : status_error(
-                     STATUS_DATA,
-                     "%s was trained in batches of %lld sequences, which now are %lld: behind its %lld "
-                     "steps samples would be left out or come twice; give the same batch, or "
-                     "--allow_other_data",
-                     path, (long long)saved->train_batch_size, (long long)now->train_batch_size,
-                     (long long)saved->step);
+    bool same =
+        saved->phase != now->phase || saved->settings.train_batch_size == now->settings.train_batch_size;
+    FAIL_IF(!same && !allowed, STATUS_DATA,
+            "%s was trained in batches of %lld sequences, which now are %lld: behind its %lld steps samples "
+            "would be left out or come twice; give the same batch, or --allow_other_data",
+            path, (long long)saved->settings.train_batch_size, (long long)now->settings.train_batch_size,
+            (long long)saved->step);
+    return status_ok();
 }
 
 struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,

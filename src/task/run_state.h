@@ -13,13 +13,12 @@ struct run_state {
     int64_t phase;       /* 1 or 2 */
     int64_t step;        /* optimizer steps done in this phase; less n_skipped the optimizer's own counter */
     int64_t global_step; /* over both phases; names the checkpoint and addresses dropout */
-    int64_t seed;
-    const char *dtype; /* precision_name */
+    struct run_settings settings; /* of which the file has those that decide an update */
+    const char *dtype;            /* precision_name */
     const char *optimizer;
     const char *command; /* of fine-tuning; NULL, and not in the file: pre-training */
     const char *data;    /* a hash of the training data; NULL in checkpoints of earlier versions */
-    int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
-    double learning_rate, warmup_proportion;
+    int64_t max_predictions_per_seq, max_steps;
 
     /* What else decides an update; as it is now where a checkpoint of an earlier version does not say it. */
     struct optimizer update;
@@ -31,17 +30,15 @@ struct run_state {
     double layerwise_lr_decay;
 
     /* Of what changes while a run goes on; 0 or NULL where nothing does. */
-    const char *batch_ramp;      /* the words of its flag */
-    const char *length_schedule; /* of runs before 2026-11-29; NULL in all others */
-    double total_training_time;  /* seconds; 0: the run ends by steps */
-    int64_t warmup_tokens;
+    const char *batch_ramp;               /* the words of its flag */
+    const char *length_schedule;          /* of runs before 2026-11-29; NULL in all others */
+    double total_training_time;           /* seconds; 0: the run ends by steps */
     double elapsed_seconds, step_seconds; /* of total_training_time: run_clock's */
     int64_t n_tokens;                     /* trained on in this phase; with warmup_tokens only */
 
     struct early_stop_state early; /* 0, and not in the file, without --early_stopping_patience */
 
     struct health_state health; /* "health" of the file; empty, and not in it, without --spike_z */
-    double spike_z;             /* the flag */
 
     /* For fp16 only; else 0 and not in the file. */
     double loss_scale;

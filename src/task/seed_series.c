@@ -15,20 +15,14 @@ static const int64_t LARGEST_SEED = INT32_MAX; /* of the flag --seed */
 
 static struct status check(const struct finetune_options *o)
 {
-    if (!o->do_train || !(o->do_eval || o->eval_file != NULL)) {
-        return status_error(STATUS_USAGE, "--seeds compares the scores of runs: add --do_train, and "
-                                          "--do_eval with --predict_file, or --eval_file");
-    }
-    if (o->run.skip_checkpoint) {
-        return status_error(STATUS_USAGE,
-                            "--seeds keeps the model of each seed: leave out --skip_checkpoint");
-    }
-    if (o->run.seed > LARGEST_SEED - (o->seeds - 1)) {
-        return status_error(STATUS_USAGE,
-                            "--seed %" PRId64 " and --seeds %" PRId64 " go beyond %" PRId64
-                            ", the largest seed",
-                            o->run.seed, o->seeds, LARGEST_SEED);
-    }
+    FAIL_IF(!o->do_train || !(o->do_eval || o->eval_file != NULL), STATUS_USAGE,
+            "--seeds compares the scores of runs: add --do_train, and --do_eval with --predict_file, or "
+            "--eval_file");
+    FAIL_IF(o->run.skip_checkpoint, STATUS_USAGE,
+            "--seeds keeps the model of each seed: leave out --skip_checkpoint");
+    FAIL_IF(o->run.seed > LARGEST_SEED - (o->seeds - 1), STATUS_USAGE,
+            "--seed %" PRId64 " and --seeds %" PRId64 " go beyond %" PRId64 ", the largest seed", o->run.seed,
+            o->seeds, LARGEST_SEED);
     return status_ok();
 }
 
@@ -38,8 +32,8 @@ static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_o
     int n = seed < 0
                 ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->run.output_dir, name)
                 : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->run.output_dir, seed, name);
-    return n < FILE_PATH_BYTES ? status_ok()
-                               : status_error(STATUS_USAGE, "the path of --output_dir is too long");
+    FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path of --output_dir is too long");
+    return status_ok();
 }
 
 /* What decides the scores: all flags but these. */
@@ -54,9 +48,7 @@ static struct status fingerprint(char text[24], const json_t *flags)
     }
     char *all = rest != NULL ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(rest);
-    if (all == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the flags of a series");
-    }
+    FAIL_IF(all == NULL, STATUS_MEMORY, "out of memory for the flags of a series");
     snprintf(text, 24, "%016" PRIx64, hash_fnv1a(all, strlen(all)));
     free(all);
     return status_ok();
@@ -84,12 +76,10 @@ static struct status find_result(json_t **scores, const struct finetune_options 
     if (anew || !file_exists(path)) {
         return status_ok();
     }
-    if (!o->run.resume_from_checkpoint) {
-        return status_error(STATUS_USAGE,
-                            "%s already exists; add --resume_from_checkpoint to run the seeds that are "
-                            "missing, --overwrite_output_dir to replace it, or give another --output_dir",
-                            path);
-    }
+    FAIL_IF(!o->run.resume_from_checkpoint, STATUS_USAGE,
+            "%s already exists; add --resume_from_checkpoint to run the seeds that are missing, "
+            "--overwrite_output_dir to replace it, or give another --output_dir",
+            path);
     TRY(json_read_object(&root, path));
     struct status s = json_get_string(root, path, "flags", true, &with);
     if (!failed(s) && strcmp(with, flags) != 0) {
@@ -131,10 +121,9 @@ static struct status run_seed(const struct seed_series *series, int64_t seed,
     if (failed(s) || one.run.dry_run) {
         return s;
     }
-    if (got.n == 0) {
-        return status_error(STATUS_USAGE, "--seeds has nothing to compare: the run scored nothing (an "
-                                          "--eval_script must print its scores as JSON)");
-    }
+    FAIL_IF(got.n == 0, STATUS_USAGE,
+            "--seeds has nothing to compare: the run scored nothing (an --eval_script must print its scores "
+            "as JSON)");
     TRY(write_result(result, fingerprint_of_flags, seed, &got));
     json_t *root;
     TRY(json_read_object(&root, result)); /* as a resumed series does */
@@ -248,11 +237,8 @@ static struct status run_all(const struct seed_series *s, const char *fingerprin
 
 struct status seed_series_run(const struct seed_series *s)
 {
-    if (rank_options_world(&s->options->run.ranks).size > 1) {
-        return status_error(
-            STATUS_UNAVAILABLE,
+    FAIL_IF(rank_options_world(&s->options->run.ranks).size > 1, STATUS_UNAVAILABLE,
             "--seeds does not run on several ranks: run it alone, or one seed at a time (--seed)");
-    }
     const struct finetune_options *o = s->options;
     char flags[24];
     TRY(check(o));

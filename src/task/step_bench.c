@@ -254,10 +254,8 @@ struct status step_forecast_run(struct step_forecast *f, const struct step_bench
     struct batch_step step = {0};
     double products = machine_product_rate(rates, b->config.net.precision);
     *f = (struct step_forecast){.ceilings = {.products = products, .copy = rates->copy}};
-    if (products <= 0) {
-        return status_error(STATUS_USAGE, "the rate of products in %s is not known for %s: add --autocast",
-                            precision_name(b->config.net.precision), b->config.net.device->name);
-    }
+    FAIL_IF(products <= 0, STATUS_USAGE, "the rate of products in %s is not known for %s: add --autocast",
+            precision_name(b->config.net.precision), b->config.net.device->name);
     struct status s = step_bench_make(&step, b);
     if (!failed(s)) {
         s = count(f, b, step.micro, false);

@@ -15,9 +15,8 @@ static enum model_task task(const struct pretrain_options *o)
 static struct status check(const struct pretrain_options *o)
 {
     const struct bert_pretrain_options *own = o->own;
-    if (!(own->mask_rate[0] > 0 && own->mask_rate[1] > 0)) {
-        return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
-    }
+    FAIL_IF(!(own->mask_rate[0] > 0 && own->mask_rate[1] > 0), STATUS_USAGE,
+            "--mask_rate must be above 0, and at most 1");
     return status_ok();
 }
 

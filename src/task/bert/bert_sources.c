@@ -88,26 +88,19 @@ static struct status name_shards(struct pretrain_data *d, const struct shard_loa
 static struct status refuse_drawing(const char *place, const struct pretrain_options *o)
 {
     const char *mask_flag = ((const struct bert_pretrain_options *)o->own)->mask_flag;
-    if (o->balance_tokens && rank_options_data(&o->run.ranks).size > 1) {
-        return status_error(STATUS_USAGE,
-                            "--balance_tokens needs a token store: the .hdf5 files of %s are read in whole "
-                            "micro-batches; leave it "
-                            "out, or train on a token store, which `kiln prepare` makes",
-                            place);
-    }
-    if (o->ppmi_embeddings) {
-        return status_error(
-            STATUS_USAGE,
-            "--ppmi_embeddings needs a token store: the .hdf5 files of %s have no text to count in; "
+    FAIL_IF(o->balance_tokens && rank_options_data(&o->run.ranks).size > 1, STATUS_USAGE,
+            "--balance_tokens needs a token store: the .hdf5 files of %s are read in whole micro-batches; "
             "leave it out, or train on a token store, which `kiln prepare` makes",
             place);
-    }
-    return mask_flag == NULL
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--%s needs a token store: the .hdf5 files of %s already have pairs and masks; "
-                              "leave it out, or train on a token store, which `kiln prepare` makes",
-                              mask_flag, place);
+    FAIL_IF(o->ppmi_embeddings, STATUS_USAGE,
+            "--ppmi_embeddings needs a token store: the .hdf5 files of %s have no text to count in; leave it "
+            "out, or train on a token store, which `kiln prepare` makes",
+            place);
+    FAIL_IF(mask_flag != NULL, STATUS_USAGE,
+            "--%s needs a token store: the .hdf5 files of %s already have pairs and masks; leave it out, or "
+            "train on a token store, which `kiln prepare` makes",
+            mask_flag, place);
+    return status_ok();
 }
 
 static struct status open_shards(struct pretrain_data *d, const struct pretrain_inputs *in,

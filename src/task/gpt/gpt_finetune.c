@@ -106,10 +106,9 @@ static struct status write_store(const struct tokenizer *tokenizer, const char *
 {
     struct text_store t = {.end = tokenizer->special[SPECIAL_END]};
     if (t.end < 0) {
-        log_warning(
-            "the documents of %s have nothing between them: no file of the model says which token ends a "
-            "text (\"eos_token\" of tokenizer_config.json)",
-            text);
+        log_warning("the documents of %s have nothing between them: no file of the model says which token "
+                    "ends a text (\"eos_token\" of tokenizer_config.json)",
+                    text);
     }
     struct status s = claim_store(&t.output, prefix, false);
     s = failed(s) ? s : write_documents(&t, tokenizer, text);
@@ -168,10 +167,8 @@ static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES
     bool is_store = text_ids_is_store(path);
     int n = is_store ? snprintf(prefix, FILE_PATH_BYTES, "%s", path)
                      : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.run.output_dir, name);
-    if (n >= PRETRAIN_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path of the tokens, %.60s..., is longer than %d bytes", prefix,
-                            PRETRAIN_PATH_BYTES);
-    }
+    FAIL_IF(n >= PRETRAIN_PATH_BYTES, STATUS_USAGE,
+            "the path of the tokens, %.60s..., is longer than %d bytes", prefix, PRETRAIN_PATH_BYTES);
     if (!is_store && f->run.run.dry_run) {
         f->run.makes_data = true;
         return announce_text(f, prefix, path, n_windows);
@@ -197,10 +194,8 @@ static struct status set_model(struct finetuning *f)
     const struct model_family *family = f->model.family;
     o->run.names = &names;
     o->kind = gpt_pretrain_find(family);
-    if (o->kind == NULL) {
-        return status_error(STATUS_DATA, "%s is a %s model; kiln finetune-gpt needs GPT-2 or BLOOM",
-                            o->run.init_checkpoint, family->name);
-    }
+    FAIL_IF(o->kind == NULL, STATUS_DATA, "%s is a %s model; kiln finetune-gpt needs GPT-2 or BLOOM",
+            o->run.init_checkpoint, family->name);
     o->own = &f->gpt;
     o->config = f->config = family->config_to_json(f->model.config, MODEL_TASK_CAUSAL_LM);
     o->config_from = o->run.init_checkpoint;
@@ -213,10 +208,9 @@ static struct status set_length(struct finetuning *f)
 {
     struct pretrain_options *o = &f->run;
     int64_t most = model_dir_sizes(&f->model).max_length;
-    if (o->run.max_seq_length > most) {
-        return status_error(STATUS_DATA, "%s has %lld positions, fewer than --max_seq_length %lld",
-                            o->run.init_checkpoint, (long long)most, (long long)o->run.max_seq_length);
-    }
+    FAIL_IF(o->run.max_seq_length > most, STATUS_DATA,
+            "%s has %lld positions, fewer than --max_seq_length %lld", o->run.init_checkpoint,
+            (long long)most, (long long)o->run.max_seq_length);
     o->run.max_seq_length =
         o->run.max_seq_length > 0 ? o->run.max_seq_length : int_smaller(most, USUAL_LENGTH);
     return status_ok();
@@ -249,12 +243,11 @@ static int64_t batch_of(const struct pretrain_options *o)
 static struct status check_windows(const struct finetuning *f)
 {
     const struct pretrain_options *o = &f->run;
-    return !o->makes_data || f->n_windows >= batch_of(o)
-               ? status_ok()
-               : status_error(STATUS_DATA,
-                              "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64
-                              " sequences of %" PRId64 " takes; give more text, or shorter sequences",
-                              f->given->train_file, f->n_windows, batch_of(o), o->run.max_seq_length);
+    FAIL_IF(o->makes_data && f->n_windows < batch_of(o), STATUS_DATA,
+            "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64 " sequences of %" PRId64
+            " takes; give more text, or shorter sequences",
+            f->given->train_file, f->n_windows, batch_of(o), o->run.max_seq_length);
+    return status_ok();
 }
 
 static struct status check_epochs(const struct gpt_finetune_options *o)

@@ -10,19 +10,17 @@ static struct status find_directory(char path[FILE_PATH_BYTES], const struct pre
     const char *given = ((const struct gpt_pretrain_options *)o->own)->data_cache_path;
     int n = given != NULL ? snprintf(path, FILE_PATH_BYTES, "%s", given)
                           : snprintf(path, FILE_PATH_BYTES, "%s/index", o->run.output_dir);
-    return n < FILE_PATH_BYTES ? status_ok()
-                               : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                                              FILE_PATH_BYTES - 1);
+    FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+            FILE_PATH_BYTES - 1);
+    return status_ok();
 }
 
 struct status gpt_order_plan(struct gpt_order *g, const struct sample_order_config *config, const char *name,
                              const char *part)
 {
     *g = (struct gpt_order){.config = *config, .part = part};
-    if ((size_t)snprintf(g->name, sizeof g->name, "%s", name) >= sizeof g->name) {
-        return status_error(STATUS_USAGE, "the name of the store %.60s... is longer than %zu bytes", name,
-                            sizeof g->name - 1);
-    }
+    FAIL_IF((size_t)snprintf(g->name, sizeof g->name, "%s", name) >= sizeof g->name, STATUS_USAGE,
+            "the name of the store %.60s... is longer than %zu bytes", name, sizeof g->name - 1);
     return sample_order_plan(&g->order, config);
 }
 
@@ -63,9 +61,8 @@ void gpt_order_announce(const struct gpt_order_size *size, const struct pretrain
 {
     char directory[FILE_PATH_BYTES];
     if (size->mapped > 0 && !failed(find_directory(directory, o))) {
-        log_info(
-            "order: %.1f MiB of index files in %s, mapped and shared by ranks; making them takes one rank "
-            "%.1f MiB",
-            (double)size->mapped / 0x1p20, directory, (double)size->making / 0x1p20);
+        log_info("order: %.1f MiB of index files in %s, mapped and shared by ranks; making them takes one "
+                 "rank %.1f MiB",
+                 (double)size->mapped / 0x1p20, directory, (double)size->making / 0x1p20);
     }
 }

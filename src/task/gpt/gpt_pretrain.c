@@ -161,15 +161,12 @@ static struct status set_range(struct token_windows *w, const struct gpt_set *g,
     int64_t first = g->bounds[part], end = g->bounds[part + 1];
     w->first = indexed_offset(&g->store.index, first);
     w->end = indexed_offset(&g->store.index, end);
-    if (token_windows_count(w) < least) {
-        return status_error(STATUS_DATA,
-                            "%s has %" PRId64 " %s tokens in %" PRId64
-                            " documents%s%s: fewer than a batch of %" PRId64 " sequence%s of %" PRId64
-                            " takes; give more text, or shorter sequences",
-                            g->prefix, w->end - w->first, part_names[part], end - first,
-                            split != NULL ? " by the split " : "", split != NULL ? split : "", least,
-                            least == 1 ? "" : "s", w->length);
-    }
+    FAIL_IF(token_windows_count(w) < least, STATUS_DATA,
+            "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s%s: fewer than a batch of %" PRId64
+            " sequence%s of %" PRId64 " takes; give more text, or shorter sequences",
+            g->prefix, w->end - w->first, part_names[part], end - first,
+            split != NULL ? " by the split " : "", split != NULL ? split : "", least, least == 1 ? "" : "s",
+            w->length);
     return status_ok();
 }
 
@@ -284,14 +281,12 @@ static struct status check_part(const struct gpt_data *d, enum part part, const 
     bool is_blend = d->n_sets > 1;
     for (int i = 0; i < d->n_sets && split != NULL && (is_blend || part == PART_TRAIN); i++) {
         const struct gpt_set *g = &d->sets[i];
-        if (g->bounds[part] == g->bounds[part + 1]) {
-            return status_error(STATUS_DATA,
-                                "%s has no %s documents: the split %s of its %" PRId64
-                                " documents leaves none%s; change --split%s",
-                                g->prefix, part_names[part], split, g->store.index.n_sequences,
-                                is_blend ? ", but each set of a blend needs some" : "",
-                                is_blend ? ", or leave out the set" : "");
-        }
+        FAIL_IF(g->bounds[part] == g->bounds[part + 1], STATUS_DATA,
+                "%s has no %s documents: the split %s of its %" PRId64
+                " documents leaves none%s; change --split%s",
+                g->prefix, part_names[part], split, g->store.index.n_sequences,
+                is_blend ? ", but each set of a blend needs some" : "",
+                is_blend ? ", or leave out the set" : "");
     }
     return status_ok();
 }
@@ -302,12 +297,10 @@ static struct status check_names(const struct gpt_data *d, const struct gpt_pret
     for (int i = 1; i < d->n_sets && own->megatron_order; i++) {
         for (int k = 0; k < i; k++) {
             const char *one = d->sets[k].prefix, *other = d->sets[i].prefix;
-            if (strcmp(one, other) != 0 && strcmp(name_in(one), name_in(other)) == 0) {
-                return status_error(STATUS_USAGE,
-                                    "%s and %s have the same name, so their index files would have too: "
-                                    "rename one, or give --megatron_order false",
-                                    one, other);
-            }
+            FAIL_IF(strcmp(one, other) != 0 && strcmp(name_in(one), name_in(other)) == 0, STATUS_USAGE,
+                    "%s and %s have the same name, so their index files would have too: rename one, or give "
+                    "--megatron_order false",
+                    one, other);
         }
     }
     return status_ok();
@@ -322,9 +315,8 @@ static struct status create_data(struct gpt_data **out, const struct gpt_pretrai
         d->windows = calloc(n, sizeof *d->windows);
         d->shares = calloc(n, sizeof *d->shares);
     }
-    if (d == NULL || d->sets == NULL || d->windows == NULL || d->shares == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for samples");
-    }
+    FAIL_IF(d == NULL || d->sets == NULL || d->windows == NULL || d->shares == NULL, STATUS_MEMORY,
+            "out of memory for samples");
     d->n_sets = (int)n;
     d->shares[0] = 1;
     if (n > 1) {

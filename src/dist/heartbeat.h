@@ -66,6 +66,7 @@ int64_t heartbeat_turn(struct heartbeat *h, int64_t now);
 int heartbeat_silent(struct heartbeat *h);
 struct status heartbeat_loss(const struct heartbeat *h, int rank);
 
+/* Ends the thread, and closes the socket. */
 void heartbeat_close(struct heartbeat *h);
 
 #endif

@@ -63,7 +63,7 @@ curl/        src/fetch/http_curl.c
 jansson.h    src/core/json.h
 zlib.h       src/io/gzip_stream.c|src/io/deflate_blocks.c
 bzlib.h      src/io/bzip2_block.c
-expat.h      src/corpus/dump_page.c
+expat.h      src/corpus/dump_source.c
 utf8proc.h   src/text/
 iconv.h      src/text/encoding.c
 mpi.h        src/dist/mpi/

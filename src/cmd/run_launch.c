@@ -5,7 +5,6 @@
 #include "cmd/settings.h"
 #include "core/log.h"
 #include "launch/host_check.h"
-#include "launch/launcher_guard.h"
 #include "launch/host_filter.h"
 #include "launch/mpi_command.h"
 #include "launch/program.h"
@@ -13,11 +12,14 @@
 #include "launch/rank_guard.h"
 #include "launch/supervise.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 struct launch_args {
@@ -274,6 +276,24 @@ static struct status plan_job(struct launch_job *job, struct program *p, const s
     return status_ok();
 }
 
+/* Becomes mpirun or srun.  If the supervisor is killed, the ranks shall save and leave, so that the next
+ * start can go on: the launcher then gets SIGUSR1, which it passes on to them, and is not ended by writing to
+ * a pipe that nobody reads any more.  STATUS_PREEMPTED: the supervisor is gone. */
+static struct status become_launcher(const struct words *program)
+{
+    TRY(words_status(program));
+    signal(SIGPIPE, SIG_IGN);
+    setenv("PRTE_MCA_prte_keep_fqdn_hostnames", "1",
+           0); /* as orte_keep_fqdn_hostnames for Open MPI 4 (launch/mpi_command.h) */
+    prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
+    if (getppid() == 1) { /* it was killed before it could be said */
+        return status_error(STATUS_PREEMPTED, "kiln launch has ended, so nothing was started");
+    }
+    execvp(program->owned[0], program->owned);
+    return status_error(STATUS_UNAVAILABLE, "cannot start %.200s: %s%s", program->owned[0], strerror(errno),
+                        errno == ENOENT ? "; install it, or put its folder into PATH" : "");
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct launch_args *a = args;
@@ -281,7 +301,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct program p;
     TRY(program_init(&p, n_positional, positional));
     if (a->as_rank || a->as_launcher) {
-        struct status ended = a->as_rank ? rank_guard_run(&p.words) : launcher_guard_run(&p.words);
+        struct status ended = a->as_rank ? rank_guard_run(&p.words) : become_launcher(&p.words);
         program_fini(&p);
         return ended;
     }

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes room for n items; `items` is the address of the pointer to them.  False: memory ran out, and the array
- * is as it was. */
+/* Makes room for n items; `items` is the address of the pointer to them.  False: memory ran out, and nothing
+ * has changed. */
 bool array_reserve(void *items, size_t *capacity, size_t n, size_t item_bytes);
 
 /* The same for a pointer and a size_t that are named. */

@@ -1,13 +1,281 @@
 /* dump_source: a MediaWiki export (XML), such as Wikipedia's pages-articles.
  *
- * Reading only finds <siteinfo> at the head, and where pages begin and end; corpus/dump_page.h parses them,
- * in any thread. That is safe because text inside XML has no "<": <page> and </page> are never part of it.
- * So a damaged part, or a page that is not well-formed, costs that page and no other. */
+ * Reading only finds <siteinfo> at the head, and where pages begin and end; expat parses them, in any thread.
+ * That is safe because text inside XML has no "<": <page> and </page> are never part of it.  So a damaged
+ * part, or a page that is not well-formed, costs that page and no other.  Each page is parsed by itself, so
+ * that no document type, and no entity but the five of XML and numbers, can be declared for it. */
 #define _GNU_SOURCE /* memmem */
-#include "corpus/dump_page.h"
 #include "corpus/source_formats.h"
+#include "corpus/wiki_site.h"
+#include "corpus/wikitext.h"
 
+#include <expat.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- a page, and the head ---- */
+
+/* The elements whose text is used, by their path from the root of what is parsed. */
+enum field {
+    FIELD_NONE,
+    FIELD_TITLE,
+    FIELD_NS,
+    FIELD_ID,
+    FIELD_MODEL,
+    FIELD_TEXT,
+    FIELD_NAMESPACE,
+    FIELD_BASE,
+    N_FIELDS,
+};
+
+static const struct {
+    const char *path;
+    enum field field;
+} paths[] = {
+    {"/page/title", FIELD_TITLE},
+    {"/page/ns", FIELD_NS},
+    {"/page/id", FIELD_ID},
+    {"/page/revision/model", FIELD_MODEL},
+    {"/page/revision/text", FIELD_TEXT},
+    {"/mediawiki/siteinfo/base", FIELD_BASE},
+    {"/mediawiki/siteinfo/namespaces/namespace", FIELD_NAMESPACE},
+};
+
+enum { PATH_BYTES = 128, DEEPEST = 16 };
+
+/* A thread's parser and scratch. */
+struct dump_page {
+    XML_Parser parser;
+    char path[PATH_BYTES]; /* of the current element, while `depth` is its depth */
+    size_t path_n;
+    int depth, n_deeper;  /* elements deeper than the path can name, inside which nothing is used */
+    size_t ends[DEEPEST]; /* of the path of each depth */
+    struct buf fields[N_FIELDS];
+    enum field field;
+    bool is_redirect, failed;
+    int namespace;          /* number of the <namespace> being read */
+    struct wiki_site *site; /* being filled; NULL while a page is parsed */
+
+    const struct wiki_site *known; /* of `wikitext` */
+    struct wikitext *wikitext;
+    struct wikitext_counts counts;
+};
+
+/* ---- elements ---- */
+
+static enum field field_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (strcmp(path, paths[i].path) == 0) {
+            return paths[i].field;
+        }
+    }
+    return FIELD_NONE;
+}
+
+static const char *attribute(const char **attributes, const char *name)
+{
+    while (*attributes != NULL && strcmp(*attributes, name) != 0) {
+        attributes += 2;
+    }
+    return *attributes == NULL ? "" : attributes[1];
+}
+
+static void begin_element(void *context, const char *name, const char **attributes)
+{
+    struct dump_page *p = context;
+    size_t n = strlen(name);
+    if (p->n_deeper > 0 || p->depth == DEEPEST || p->path_n + n + 2 > sizeof p->path) {
+        p->n_deeper++;
+        return;
+    }
+    p->ends[p->depth++] = p->path_n;
+    p->path[p->path_n++] = '/';
+    memcpy(p->path + p->path_n, name, n + 1);
+    p->path_n += n;
+    p->field = field_of(p->path);
+    buf_clear(&p->fields[p->field]);
+    if (p->field == FIELD_NAMESPACE) {
+        p->namespace = atoi(attribute(attributes, "key"));
+    }
+    p->is_redirect |= strcmp(p->path, "/page/redirect") == 0;
+    if (p->site != NULL && p->depth == 1) {
+        const char *language = attribute(attributes, "xml:lang");
+        p->failed |= failed(wiki_site_set_language(p->site, language, strlen(language)));
+    }
+}
+
+static void end_element(void *context, const char *name)
+{
+    struct dump_page *p = context;
+    (void)name;
+    if (p->n_deeper > 0) {
+        p->n_deeper--;
+        return;
+    }
+    if (p->site != NULL && p->field == FIELD_NAMESPACE) {
+        const struct buf *b = &p->fields[FIELD_NAMESPACE];
+        p->failed |= failed(wiki_site_add_namespace(p->site, p->namespace, buf_text(b), b->n));
+    }
+    p->path_n = p->ends[--p->depth];
+    p->path[p->path_n] = '\0';
+    p->field = FIELD_NONE;
+}
+
+static void add_text(void *context, const char *text, int n)
+{
+    struct dump_page *p = context;
+    if (p->field != FIELD_NONE && p->n_deeper == 0) {
+        buf_append(&p->fields[p->field], text, (size_t)n);
+    }
+}
+
+/* ---- parsing ---- */
+
+static struct dump_page *create(void)
+{
+    struct dump_page *p = calloc(1, sizeof *p);
+    if (p != NULL) {
+        p->parser = XML_ParserCreate("UTF-8");
+    }
+    if (p == NULL || p->parser == NULL) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static void fini(void *state)
+{
+    struct dump_page *p = state;
+    wikitext_destroy(p->wikitext);
+    XML_ParserFree(p->parser);
+    for (int i = 0; i < N_FIELDS; i++) {
+        buf_fini(&p->fields[i]);
+    }
+    free(p);
+}
+
+/* Parses one element, or the head of a file, which ends inside <mediawiki>; false if it is not
+ * well-formed. */
+static bool parse(struct dump_page *p, const char *text, size_t n, bool is_whole)
+{
+    for (int i = 0; i < N_FIELDS; i++) {
+        buf_clear(&p->fields[i]);
+    }
+    p->path_n = 0;
+    p->depth = p->n_deeper = 0;
+    p->field = FIELD_NONE;
+    p->is_redirect = p->failed = false;
+    XML_ParserReset(p->parser, "UTF-8");
+    XML_SetUserData(p->parser, p);
+    XML_SetElementHandler(p->parser, begin_element, end_element);
+    XML_SetCharacterDataHandler(p->parser, add_text);
+    return XML_Parse(p->parser, text, (int)n, is_whole) == XML_STATUS_OK;
+}
+
+/* What the head says; head[0..n) is <mediawiki ...> and <siteinfo>, or anything else, which says nothing.
+ * *site is freed by wiki_site_free_list. */
+static struct status create_site(struct wiki_site **site, const char *head, size_t n)
+{
+    struct wiki_site *s = *site = calloc(1, sizeof *s);
+    struct dump_page *p = create();
+    struct status status = s == NULL || p == NULL
+                               ? status_error(STATUS_MEMORY, "out of memory for the head of a dump")
+                               : wiki_site_init(s);
+    if (!failed(status)) {
+        p->site = s;
+        parse(p, head, n, false); /* what is malformed says nothing more; English names are known */
+        buf_append(&s->base, buf_text(&p->fields[FIELD_BASE]), p->fields[FIELD_BASE].n);
+        status = p->failed || s->base.failed
+                     ? status_error(STATUS_MEMORY, "out of memory for the namespaces of a dump")
+                     : status_ok();
+    }
+    if (p != NULL) {
+        fini(p);
+    }
+    if (failed(status)) {
+        wiki_site_free_list(s);
+        *site = NULL;
+    }
+    return status;
+}
+
+/* ---- pages ---- */
+
+static const enum document_fate fates[WIKITEXT_N_OUTCOMES] = {
+    [WIKITEXT_KEPT] = DOCUMENT_KEPT,
+    [WIKITEXT_EMPTY] = DOCUMENT_WITHOUT_TEXT,
+    [WIKITEXT_TOO_LARGE] = DOCUMENT_TOO_LARGE,
+    [WIKITEXT_TOO_DEEP] = DOCUMENT_TOO_DEEP,
+    [WIKITEXT_TOO_MUCH_WORK] = DOCUMENT_TOO_MUCH_WORK,
+};
+
+static enum document_fate page_fate(const struct dump_page *p)
+{
+    const struct buf *text = &p->fields[FIELD_TEXT], *model = &p->fields[FIELD_MODEL];
+    if (p->is_redirect || wiki_site_is_redirect(buf_text(text), text->n)) {
+        return DOCUMENT_REDIRECT;
+    }
+    if (atoi(buf_text(&p->fields[FIELD_NS])) != WIKI_SITE_ARTICLE) {
+        return DOCUMENT_OTHER_NAMESPACE;
+    }
+    return model->n == 0 || strcmp(buf_text(model), "wikitext") == 0 ? DOCUMENT_KEPT : DOCUMENT_OTHER_MODEL;
+}
+
+/* The address that WikiExtractor gives a page: the main page's without its name, and the number. */
+static void add_url(struct document *d)
+{
+    const struct buf *base = &d->site->base;
+    const char *slash = strrchr(buf_text(base), '/');
+    if (slash != NULL) {
+        buf_append(&d->url, base->data, (size_t)(slash - base->data));
+        buf_printf(&d->url, "?curid=%s", buf_text(&d->id));
+    }
+}
+
+/* Paragraphs of the page that was parsed. */
+static struct status convert_text(struct dump_page *p, struct document *d)
+{
+    const struct buf *title = &p->fields[FIELD_TITLE], *text = &p->fields[FIELD_TEXT];
+    if (p->known != d->site) {
+        wikitext_destroy(p->wikitext);
+        p->wikitext = wikitext_create(d->site);
+        p->known = d->site;
+    }
+    if (p->wikitext == NULL) {
+        p->known = NULL;
+        return status_error(STATUS_MEMORY, "out of memory for the markup of a page");
+    }
+    buf_append(&d->id, buf_text(&p->fields[FIELD_ID]), p->fields[FIELD_ID].n);
+    buf_append(&d->title, buf_text(title), title->n);
+    add_url(d);
+    struct wikitext_counts before = p->counts;
+    TRY(wikitext_convert(p->wikitext, d, &p->counts, buf_text(title), title->n, buf_text(text), text->n));
+    for (int i = 0; i < WIKITEXT_N_OUTCOMES; i++) {
+        d->fate = p->counts.n_pages[i] > before.n_pages[i] ? fates[i] : d->fate;
+    }
+    return status_ok();
+}
+
+/* Makes paragraphs of a page's markup (corpus/wikitext.h).  Redirects, pages outside of the article namespace
+ * and those of another content model than wikitext are left out. */
+static struct status convert(void **state, const struct source_options *o, struct document *d)
+{
+    struct dump_page *p = *state = *state == NULL ? create() : *state;
+    (void)o;
+    if (p == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a parser of pages");
+    }
+    bool is_page = parse(p, d->raw.data, d->raw.n, true);
+    for (int i = 0; i < N_FIELDS; i++) {
+        TRY(buf_status(&p->fields[i]));
+    }
+    d->fate = is_page ? page_fate(p) : DOCUMENT_MALFORMED;
+    return d->fate == DOCUMENT_KEPT ? convert_text(p, d) : status_ok();
+}
+
+/* ---- where pages are ---- */
 
 enum { HEAD_BYTES = 1 << 20 }; /* of <siteinfo>; English Wikipedia's takes 3 kB */
 
@@ -49,7 +317,7 @@ static struct status open_dump(struct source *s)
         status = text_reader_seek(&s->reader, before);
     }
     if (!failed(status)) {
-        status = dump_site_create(&s->site, head.data, head.n);
+        status = create_site(&s->site, head.data, head.n);
     }
     if (!failed(status)) {
         s->site->next = s->sites;
@@ -128,6 +396,6 @@ const struct source_format dump_source = {
     .recognises = recognises,
     .open = open_dump,
     .read = read,
-    .convert = dump_page_convert,
-    .convert_fini = dump_page_fini,
+    .convert = convert,
+    .convert_fini = fini,
 };

@@ -1,8 +1,7 @@
 /* wikitext: the markup of a page of a wiki becomes the paragraphs of its text.
  *
  * Three passes, each of linear time: wikitext_spans.c finds what belongs together ({{ }}, [[ ]], {| |},
- * elements), wikitext_emit.c writes text without what is dropped, wikitext_lines.c makes paragraphs of its
- * lines.
+ * elements), wikitext_emit.c writes text without what is dropped, and its lines become paragraphs.
  *
  * The rule: bytes out are a function of bytes in.  Nothing goes back in the text; nesting and work are
  * limited by counts, never by a clock; markup that is not closed is text without its marks.

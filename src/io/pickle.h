@@ -90,7 +90,7 @@ struct pickle {
     struct pickle_node *persistents;
     size_t n_read; /* bytes up to its end; others may follow */
     unsigned char
-        *decoded; /* [n_decoded] of n_read: bytes that it has as text (io/torch_array.h); NULL: none */
+        *decoded; /* [n_decoded] of n_read: bytes that it has as text (io/torch_tensors.c); NULL: none */
     size_t n_decoded;
 };
 

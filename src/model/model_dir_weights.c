@@ -400,36 +400,20 @@ struct status model_dir_source_open(struct model_dir_source *s, const struct mod
     return model_dir_check(m, params, task, report);
 }
 
-/* Memory for one parameter; the files may have fewer rows, so that it is cleared. */
-static struct status place_one(void *self, const struct param *p, tensor *values)
-{
-    struct model_dir_source *s = self;
-    struct param whole = *p;
-    whole.offset = 0;
-    free(s->values.data);
-    float *memory = calloc((size_t)param_count(p) + 1, sizeof *memory);
-    s->values = param_view(&whole, tensor_1d(memory, DTYPE_F32, param_count(p)));
-    *values = s->values;
-    return memory != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for %s", p->name);
-}
-
-static struct status keep_one(void *self, const struct param *p, tensor values)
-{
-    (void)self, (void)p, (void)values;
-    return status_ok();
-}
-
+/* Into memory for one parameter; the files may have fewer rows, so that it is cleared. */
 static struct status read_one(void *self, const struct param *p, tensor *values)
 {
     struct model_dir_source *s = self;
-    struct load_report report = {.family = s->m->family, .task = s->task};
-    const struct weight_sink sink = {s, place_one, keep_one, want_none};
-    struct reading r = {.m = s->m, .params = s->params, .own = s->params, .sink = &sink, .report = &report};
-    bool found;
-    TRY(read_param(&r, p, &found));
-    CHECK(found, "there is no %s", p->name);
-    *values = s->values;
-    return status_ok();
+    struct param whole = *p;
+    const struct model_tensor *t = model_dir_tensor(s->m, p);
+    float *memory = calloc((size_t)param_count(p) + 1, sizeof *memory);
+    whole.offset = 0;
+    free(s->values.data);
+    *values = s->values = param_view(&whole, tensor_1d(memory, DTYPE_F32, param_count(p)));
+    CHECK(t != NULL, "there is no %s", p->name);
+    tensor read = s->values; /* as many rows as there are */
+    return memory == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", p->name)
+                          : model_dir_read_tensor(s->m, PARAM_WEIGHT, p, t, 0, &read);
 }
 
 struct weight_source model_dir_source_of(struct model_dir_source *s)

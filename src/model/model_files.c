@@ -135,53 +135,33 @@ static struct status open_indexed(struct model_files *m, const char *directory, 
 }
 
 /* Opens the slices that a checkpoint's manifest lists. */
-static struct status open_slices(struct model_files *m, const char *directory,
-                                 const struct checkpoint_manifest *manifest)
+static struct status open_slices(struct model_files *m, const char *directory, struct tensor_set_file *files)
 {
-    int part, n_parts;
-    for (int i = 0; i < manifest->n; i++) {
-        const char *name = manifest->files[i].name;
+    int part, n_parts, n = 0;
+    for (int i = 0; i < m->manifest.n; i++) {
+        const char *name = m->manifest.files[i].name;
         if (checkpoint_manifest_is_of_set(name, CHECKPOINT_MODEL, &part, &n_parts)) {
             TRY(open_file(m, directory, name));
-            if (m->files[m->n_files - 1].format != TENSOR_FILE_SAFETENSORS) {
+            if (m->files[n].format != TENSOR_FILE_SAFETENSORS) {
                 return status_error(STATUS_DATA, "%s/%s is not a safetensors file", directory, name);
             }
+            files[n++].source = name;
         }
     }
-    return status_ok();
-}
-
-static struct status join_files(struct model_files *m, const char *directory,
-                                const struct checkpoint_manifest *manifest)
-{
-    struct tensor_set_file *files = calloc((size_t)m->n_files + 1, sizeof *files);
-    if (files == NULL) {
-        return out_of_memory(directory);
+    for (int i = 0; i < n; i++) { /* where they are now that all are open */
+        files[i].file = &m->files[i].safetensors;
     }
-    int part, n_parts, n = 0;
-    for (int i = 0; i < manifest->n; i++) {
-        if (checkpoint_manifest_is_of_set(manifest->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
-            files[n].source = manifest->files[i].name;
-            files[n].file = &m->files[n].safetensors;
-            n++;
-        }
-    }
-    struct status s = tensor_set_init(&m->joined, files, n);
-    free(files);
-    return s;
+    return tensor_set_init(&m->joined, files, n);
 }
 
 static struct status open_listed(struct model_files *m, const char *directory, const char *name)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    struct checkpoint_manifest manifest;
     TRY(checkpoint_path(path, "%s/%s", directory, name));
-    TRY(checkpoint_manifest_read(&manifest, path));
-    struct status s = open_slices(m, directory, &manifest);
-    if (!failed(s)) {
-        s = join_files(m, directory, &manifest);
-    }
-    checkpoint_manifest_fini(&manifest);
+    TRY(checkpoint_manifest_read(&m->manifest, path));
+    struct tensor_set_file *files = calloc((size_t)m->manifest.n + 1, sizeof *files);
+    struct status s = files == NULL ? out_of_memory(directory) : open_slices(m, directory, files);
+    free(files);
     return s;
 }
 
@@ -511,6 +491,7 @@ void model_files_close(struct model_files *m)
         megatron_files_close(m->megatron);
     }
     tensor_set_fini(&m->joined);
+    checkpoint_manifest_fini(&m->manifest);
     free(m->megatron);
     free(m->zero);
     free(m->files);

@@ -28,6 +28,7 @@ struct model_files {
     struct tensor_file *files;         /* [n_files] */
     int n_files;
     struct tensor_set joined; /* of tensors laid over their slices; empty: the files have them whole */
+    struct checkpoint_manifest manifest; /* which lists those files */
     /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the only file; NULL: there
      * are none */
     struct zero_folder *zero;

@@ -1,19 +1,19 @@
 /* inspect: `kiln inspect PATH`, what a file or directory is, what is in it, and whether its checksums match.
  *
- * Each kind of file makes one JSON report; --json prints it as it is, otherwise cmd/report lays it out for
+ * Each kind of file makes one JSON report; --json prints it as it is, otherwise to_text lays it out for
  * people. */
 #define _GNU_SOURCE
+#include "cmd/inspect.h"
+
 #include "cmd/commands.h"
-#include "cmd/inspect_diff.h"
-#include "cmd/inspect_report.h"
-#include "cmd/report.h"
 #include "cmd/settings.h"
+#include "core/buf.h"
 #include "io/tensor_file.h"
-#include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 #include "model/model_dir.h"
 #include "model/model_sums.h"
 #include "serve/answer_kind.h"
+#include "text/tokenizer_open.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,6 +39,130 @@ static const struct option options[] = {
     DRY_RUN_ROW(offsetof(struct inspect_args, dry_run), "print what PATH is, without reading it"),
     {0},
 };
+
+/* ---- a report for people ---- */
+
+enum { KEY_WIDTH = 32, MAX_COLUMNS = 8, INDENT = 2 };
+
+static void append_printable(struct buf *b, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        buf_putc(b, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+    }
+}
+
+/* One value on one line; a nested object is only shown as {...}. */
+static void append_value(struct buf *b, const json_t *value)
+{
+    const json_t *item;
+    size_t i;
+    switch (json_typeof(value)) {
+    case JSON_STRING: append_printable(b, json_string_value(value)); break;
+    case JSON_INTEGER: buf_printf(b, "%" PRId64, (int64_t)json_integer_value(value)); break;
+    case JSON_REAL: buf_printf(b, "%g", json_real_value(value)); break;
+    case JSON_TRUE: buf_puts(b, "yes"); break;
+    case JSON_FALSE: buf_puts(b, "no"); break;
+    case JSON_NULL: buf_puts(b, "-"); break;
+    case JSON_OBJECT: buf_puts(b, "{...}"); break;
+    case JSON_ARRAY:
+        buf_putc(b, '[');
+        json_array_foreach(value, i, item)
+        {
+            buf_puts(b, i == 0 ? "" : ", ");
+            append_value(b, item);
+        }
+        buf_putc(b, ']');
+        break;
+    }
+}
+
+static void append_spaces(struct buf *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        buf_putc(b, ' ');
+    }
+}
+
+static size_t width_of(const json_t *value)
+{
+    struct buf b = {0};
+    append_value(&b, value);
+    size_t n = b.n;
+    buf_fini(&b);
+    return n;
+}
+
+/* A table of objects with the same keys, one row each; the last column is not padded. */
+static void append_table(struct buf *b, const json_t *rows, size_t indent)
+{
+    size_t widths[MAX_COLUMNS] = {0};
+    const json_t *row;
+    const char *key;
+    json_t *value;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        size_t column = 0;
+        json_object_foreach((json_t *)row, key, value)
+        {
+            size_t width = width_of(value);
+            if (column < MAX_COLUMNS && width > widths[column]) {
+                widths[column] = width;
+            }
+            column++;
+        }
+    }
+    json_array_foreach(rows, i, row)
+    {
+        size_t column = 0;
+        append_spaces(b, indent);
+        json_object_foreach((json_t *)row, key, value)
+        {
+            append_value(b, value);
+            bool last = column + 1 >= json_object_size(row) || column >= MAX_COLUMNS;
+            append_spaces(b, last ? 0 : widths[column] - width_of(value) + INDENT);
+            column++;
+        }
+        buf_putc(b, '\n');
+    }
+}
+
+static void append_object(struct buf *b, const json_t *object, size_t indent)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        append_spaces(b, indent);
+        append_printable(b, key);
+        if (json_is_object(value) && indent < KEY_WIDTH / 2) {
+            buf_putc(b, '\n');
+            append_object(b, value, indent + INDENT);
+        } else if (json_is_object(json_array_get(value, 0))) {
+            buf_putc(b, '\n');
+            append_table(b, value, indent + INDENT);
+        } else {
+            size_t used = indent + strlen(key);
+            append_spaces(b, used + 1 < KEY_WIDTH ? KEY_WIDTH - used : 1);
+            append_value(b, value);
+            buf_putc(b, '\n');
+        }
+    }
+}
+
+/* Lays out a JSON object for people: a line per value, objects indented, lists of objects as tables; control
+ * characters are shown as '?'.  free() the text; NULL if memory runs out. */
+static char *to_text(const json_t *object)
+{
+    struct buf b = {0};
+    append_object(&b, object, 0);
+    if (b.failed) {
+        buf_fini(&b);
+    }
+    return b.data;
+}
+
+/* ---- kinds of files ---- */
 
 /* A kind of file or directory and the function that reports it.  The report of a damaged one is an error. */
 struct kind {
@@ -205,7 +329,7 @@ static struct status report_collection(json_t **out, const char *path)
 
 static struct status print(const json_t *report, bool as_json)
 {
-    char *text = as_json ? json_to_text(report) : report_to_text(report);
+    char *text = as_json ? json_to_text(report) : to_text(report);
     FAIL_IF(text == NULL, STATUS_MEMORY, "out of memory for the report");
     fputs(text, stdout); /* main checks whether it was written */
     free(text);

@@ -5,7 +5,7 @@
  * the files, in which a log of tensors has them in the order of computation.  Otherwise both are read as
  * models: under kiln's names, whatever program wrote them, sorted so that layer 2 comes before layer 10. */
 #define _GNU_SOURCE
-#include "cmd/inspect_diff.h"
+#include "cmd/inspect.h"
 
 #include "core/log.h"
 #include "io/tensor_file.h"

@@ -1,4 +1,4 @@
-#include "cmd/inspect_report.h"
+#include "cmd/inspect.h"
 
 #include "core/hash.h"
 #include "data/shard_process.h"

@@ -5,7 +5,7 @@
 #ifndef KILN_CMD_MEGATRON_ARGS_H
 #define KILN_CMD_MEGATRON_ARGS_H
 
-#include "cmd/mesh_run.h"
+#include "cmd/rank_run.h"
 #include "core/launcher.h"
 #include "core/option.h"
 #include "data/gpt/set_blend.h"

@@ -1,5 +1,5 @@
-/* model_writing: what `kiln export` and `kiln convert` have in common: any model that kiln reads is written
- * as a directory. */
+/* model_writing: any model that kiln reads is written as a directory, by `kiln export`, which is here, and
+ * `kiln convert`. */
 #ifndef KILN_CMD_MODEL_WRITING_H
 #define KILN_CMD_MODEL_WRITING_H
 

@@ -1,6 +1,4 @@
-#include "cmd/plan_mesh.h"
-
-#include "cmd/plan_unit.h"
+#include "cmd/plan.h"
 
 #include "report/megatron_log.h"
 

@@ -1,6 +1,5 @@
-#include "cmd/plan_report.h"
+#include "cmd/plan.h"
 
-#include "cmd/plan_unit.h"
 #include "core/log.h"
 
 #include <inttypes.h>

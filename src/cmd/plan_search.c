@@ -1,6 +1,4 @@
-#include "cmd/plan_search.h"
-
-#include "cmd/plan_unit.h"
+#include "cmd/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

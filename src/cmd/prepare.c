@@ -2,7 +2,6 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/prepare_documents.h"
-#include "cmd/prepare_lists.h"
 #include "cmd/settings.h"
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"

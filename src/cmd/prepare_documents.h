@@ -1,9 +1,34 @@
-/* prepare_documents: the flags of `kiln prepare` for stores of whole documents (corpus/document_store.h).
- * They have the names that Megatron-LM's preprocess_data.py gives them. */
+/* prepare_documents: the flags of `kiln prepare` that are lists, and those for stores of whole documents
+ * (corpus/document_store.h), which have the names that Megatron-LM's preprocess_data.py gives them. */
 #ifndef KILN_CMD_PREPARE_DOCUMENTS_H
 #define KILN_CMD_PREPARE_DOCUMENTS_H
 
 #include "corpus/document_store.h"
+
+struct prepare_word {
+    const char *text; /* [n] borrowed */
+    size_t n;
+};
+
+/* The next word of a list with commas, from *rest on, which may be NULL; false at the end. */
+bool prepare_word_next(struct prepare_word *word, const char **rest);
+
+struct prepare_formats {
+    bool store, hdf5, packed, text;
+};
+
+/* --format; `packed` turns hdf5 into packed.  STATUS_USAGE. */
+struct status prepare_formats_parse(struct prepare_formats *f, const char *list, bool packed);
+
+enum { PREPARE_MOST_PHASES = 8 };
+
+struct prepare_phase {
+    int64_t max_seq_length, max_predictions_per_seq;
+};
+
+/* --max_seq_length and --max_predictions_per_seq, of as many numbers.  STATUS_USAGE. */
+struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHASES], int *n,
+                                   const char *lengths, const char *predictions);
 
 struct prepare_documents_args {
     const char *merge_file, *tokenizer_type, *json_keys, *output_prefix, *dataset_impl, *eod_token;

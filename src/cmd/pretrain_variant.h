@@ -4,7 +4,7 @@
 #ifndef KILN_CMD_PRETRAIN_VARIANT_H
 #define KILN_CMD_PRETRAIN_VARIANT_H
 
-#include "cmd/mesh_run.h"
+#include "cmd/rank_run.h"
 #include "core/launcher.h"
 #include "core/option.h"
 #include "task/bert/bert_pretrain.h"

@@ -6,6 +6,7 @@
 #include "core/launcher.h"
 #include "core/option.h"
 #include "dist/comm.h"
+#include "dist/mesh.h"
 
 /* Finds the ranks that a launcher has started, and gives this one its share of the node's threads.
  * STATUS_USAGE unless all ranks have the same flags, but for the paths of files; STATUS_UNAVAILABLE unless
@@ -25,5 +26,15 @@ struct status rank_run_end(struct comm *world, struct status s);
 
 /* The same once all have agreed that they are done: each ends when it has ended the rest of its work. */
 struct status rank_run_leave(struct comm *world, struct status s);
+
+/* The flags of a mesh of the ranks. */
+struct mesh_flags {
+    int64_t tensor_parallel, pipeline_parallel;
+};
+
+/* Makes the mesh of the world's ranks that the flags ask for, whose replicas are data parallel.  With `tells`
+ * the first rank prints where each rank is, if they have parts of the model.  STATUS_USAGE: other ranks were
+ * started.  All ranks return the same error, and then there is nothing to close (mesh_close). */
+struct status rank_run_mesh(struct mesh *m, const struct mesh_flags *f, const struct comm *world, bool tells);
 
 #endif

@@ -1,10 +1,8 @@
 /* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work,
  * traffic and a predicted time, beside what others have published. */
 #include "cmd/commands.h"
+#include "cmd/plan.h"
 #include "cmd/megatron_args.h"
-#include "cmd/plan_mesh.h"
-#include "cmd/plan_report.h"
-#include "cmd/plan_search.h"
 #include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"

@@ -1,6 +1,6 @@
 #include "cmd/settings.h"
 
-#include "cmd/mesh_run.h"
+#include "cmd/rank_run.h"
 #include "core/launcher.h"
 #include "dev/precision.h"
 #include "pass/tensor_log.h"

@@ -22,7 +22,7 @@ static struct status train_in_mesh(const struct train_command *t, struct run_set
         s->ranks.mesh = mesh_of_replicas(world);
         return t->train(t, s);
     }
-    TRY(mesh_run_open(&s->ranks.mesh, t->mesh, world, !s->dry_run));
+    TRY(rank_run_mesh(&s->ranks.mesh, t->mesh, world, !s->dry_run));
     struct status status = t->train(t, s);
     mesh_close(&s->ranks.mesh);
     return status;

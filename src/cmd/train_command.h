@@ -3,7 +3,7 @@
 #ifndef KILN_CMD_TRAIN_COMMAND_H
 #define KILN_CMD_TRAIN_COMMAND_H
 
-#include "cmd/mesh_run.h"
+#include "cmd/rank_run.h"
 #include "core/launcher.h"
 #include "core/option.h"
 #include "task/emulation.h"

@@ -25,12 +25,8 @@ struct doctor_args {
 };
 
 static const struct option options[] = {
-    {.name = "plain_ops",
-     .kind = OPTION_STRING,
-     .offset = offsetof(struct doctor_args, plain_ops),
-     .value_name = "OPS",
-     .env = "KILN_PLAIN_OPS",
-     .help = "check these names of ops, which a run would compute by their definition"},
+    OPTION_ENV_ROW("plain_ops", offsetof(struct doctor_args, plain_ops), NULL, "OPS", "KILN_PLAIN_OPS",
+                   "check these names of ops, which a run would compute by their definition"),
     DRY_RUN_ROW(offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
     {0},
 };

@@ -22,9 +22,9 @@ struct status inspect_complete(const json_t *report);
 /* The name of the first tensor of a report that has NaN or infinity; NULL: none. */
 const char *inspect_first_nonfinite(const json_t *report);
 
-/* `kiln inspect --diff A B`: the first tensor in which two logs of tensors, checkpoints or models differ.  Makes
- * the report, which the caller json_decref's.  *same: every tensor of one is in the other, within the
- * tolerance. STATUS_DATA if one of them cannot be read, or if they have no name in common. */
+/* `kiln inspect --diff A B`: the first tensor in which two logs of tensors, checkpoints or models differ.
+ * Makes the report, which the caller json_decref's.  *same: every tensor of one is in the other, within the
+ * tolerance.  STATUS_DATA if one of them cannot be read, or if they have no name in common. */
 struct status inspect_diff(json_t **report, bool *same, const char *path_a, const char *path_b,
                            struct tensor_tolerance within);
 

@@ -1,5 +1,5 @@
-/* plan: what `kiln plan` reports, for people and as JSON: what a model takes on one device, on several, on a mesh
- * of them or on the fastest of all meshes, and the predicted time of a step.  Nothing is run. */
+/* plan: what `kiln plan` reports, for people and as JSON: what a model takes on one device, on several, on a
+ * mesh of them or on the fastest of all meshes, and the predicted time of a step.  Nothing is run. */
 #ifndef KILN_CMD_PLAN_H
 #define KILN_CMD_PLAN_H
 

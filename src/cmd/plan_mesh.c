@@ -261,11 +261,6 @@ struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
 
 /* ---- the same as JSON ---- */
 
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value);
-}
-
 static json_t *json_of_stage(const struct plan_mesh *p, const struct rank_plan *m)
 {
     struct rank_traffic sent = rank_plan_traffic(m, &p->config);
@@ -279,18 +274,20 @@ static json_t *json_of_stage(const struct plan_mesh *p, const struct rank_plan *
                      sent.replicas);
 }
 
-static void put_times(json_t *o, const struct plan_mesh *p)
+/* Nothing is put in where there are no times. */
+static json_t *json_of_times(const struct plan_mesh *p)
 {
     const struct mesh_forecast *t = &p->times;
     double n = (double)p->config.ranks.n_micro;
-    put(o, "predicted_seconds",
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ops", n * t->slowest.passes_s, "slices",
-                  n * t->slowest.slices_s, "waits", mesh_forecast_idle(t, &p->config) * t->step_s, "tied",
-                  t->tied_s, "replicas", t->replicas_s, "update", t->update_s, "step", t->step_s));
-    put(o, "sequences_per_second", json_real((double)plan_mesh_batch(p) / t->step_s));
-    put(o, "model_tflops", json_real(plan_mesh_tflops(p, false)));
-    put(o, "hardware_tflops", json_real(plan_mesh_tflops(p, true)));
-    put(o, "rates", json_string(p->setup->machine->rates_source));
+    return !p->has_times
+               ? json_object()
+               : json_pack("{s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:s}", "predicted_seconds",
+                           "ops", n * t->slowest.passes_s, "slices", n * t->slowest.slices_s, "waits",
+                           mesh_forecast_idle(t, &p->config) * t->step_s, "tied", t->tied_s, "replicas",
+                           t->replicas_s, "update", t->update_s, "step", t->step_s, "sequences_per_second",
+                           (double)plan_mesh_batch(p) / t->step_s, "model_tflops", plan_mesh_tflops(p, false),
+                           "hardware_tflops", plan_mesh_tflops(p, true), "rates",
+                           p->setup->machine->rates_source);
 }
 
 static json_t *json_of_published(const struct plan_mesh *p)
@@ -311,31 +308,25 @@ static json_t *json_of_published(const struct plan_mesh *p)
 json_t *plan_mesh_json(const struct plan_mesh *p)
 {
     const struct trainer_ranks *r = &p->config.ranks;
-    json_t *o = json_object(), *stages = json_array();
+    json_t *stages = json_array(), *times = json_of_times(p);
     double counted, formula;
-    put(o, "config", json_text(p->config_file));
-    put(o, "device", json_string(p->setup->machine->name));
-    put(o, "device_memory_bytes", json_real(p->memory_bytes));
-    put(o, "mesh", json_pack("[i, i, i]", r->shape.tp, r->shape.pp, r->shape.dp));
-    put(o, "chunks", json_integer(trainer_ranks_chunks(r)));
-    put(o, "zero", json_integer(r->zero_stage));
-    put(o, "precision", json_string(precision_name(p->config.net.precision)));
-    put(o, "micro_batch_size", json_integer(p->setup->bench.n_sequences));
-    put(o, "micro_batches", json_integer(r->n_micro));
-    put(o, "needed_bytes", json_real(p->needed_bytes));
-    put(o, "largest_stage", json_integer(p->largest));
-    put(o, "fits", json_boolean(plan_mesh_fits(p)));
-    if (!failed(find_bubble(r, &counted, &formula))) {
-        put(o, "bubble", json_pack("{s:f, s:f}", "counted", counted, "formula", formula));
-    }
+    json_t *bubble = failed(find_bubble(r, &counted, &formula))
+                         ? NULL
+                         : json_pack("{s:f, s:f}", "counted", counted, "formula", formula);
     for (int i = 0; i < r->shape.pp && p->stages != NULL; i++) {
         json_array_append_new(stages, json_of_stage(p, &p->stages[i]));
     }
-    put(o, "stages", stages);
-    if (p->has_times) {
-        put_times(o, p);
-    }
-    put(o, "published", json_of_published(p));
+    json_t *o = json_pack("{s:o, s:s, s:f, s:[i, i, i], s:i, s:i, s:s, s:I, s:I, s:f, s:i, s:b, s:o*, s:o}",
+                          "config", json_text(p->config_file), "device", p->setup->machine->name,
+                          "device_memory_bytes", p->memory_bytes, "mesh", r->shape.tp, r->shape.pp,
+                          r->shape.dp, "chunks", trainer_ranks_chunks(r), "zero", (int)r->zero_stage,
+                          "precision", precision_name(p->config.net.precision), "micro_batch_size",
+                          (json_int_t)p->setup->bench.n_sequences, "micro_batches", (json_int_t)r->n_micro,
+                          "needed_bytes", p->needed_bytes, "largest_stage", p->largest, "fits",
+                          plan_mesh_fits(p), "bubble", bubble, "stages", stages);
+    json_object_update(o, times);
+    json_object_set_new(o, "published", json_of_published(p));
+    json_decref(times);
     return o;
 }
 

@@ -260,20 +260,23 @@ void plan_report_append(struct buf *b, const struct plan_report *r)
 
 /* ---- the same as JSON ---- */
 
-static void put(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value);
-}
-
 static json_t *json_of_memory(const struct plan_report *r, const struct world_plan *p)
 {
-    json_t *o = json_object();
-    put(o, "zero", json_integer(p->stage));
+    json_t *o = json_pack("{s:i}", "zero", p->stage);
     for (int k = 0; k < N_KINDS; k++) {
-        put(o, kinds[k].key, json_integer((json_int_t)bytes_of(&kinds[k], &p->rank)));
+        json_object_set_new(o, kinds[k].key, json_integer((json_int_t)bytes_of(&kinds[k], &p->rank)));
     }
-    put(o, "fits", json_boolean(fits(r, p)));
+    json_object_set_new(o, "fits", json_boolean(fits(r, p)));
     return o;
+}
+
+static json_t *json_of_stages(const struct plan_report *r, const struct world_plan stages[ZERO_STAGES])
+{
+    json_t *all = json_array();
+    for (int i = 0; i < ZERO_STAGES; i++) {
+        json_array_append_new(all, json_of_memory(r, &stages[i]));
+    }
+    return all;
 }
 
 static json_t *json_of_ring(struct ring_cost c)
@@ -289,61 +292,39 @@ static json_t *json_of_range(struct world_range r)
 
 static json_t *json_of_world(const struct plan_report *r, const struct plan_row *row)
 {
-    json_t *o = json_object(), *memory = json_array(), *published = json_array();
+    json_t *published = json_array();
     const struct world_plan *p = &row->stages[r->stage];
     const struct published_figure *f;
-    put(o, "devices", json_integer(p->world));
-    for (int i = 0; i < ZERO_STAGES; i++) {
-        json_array_append_new(memory, json_of_memory(r, &row->stages[i]));
-    }
-    put(o, "memory", memory);
-    put(o, "sequences_per_second", row->has_times ? json_of_range(p->sequences) : json_null());
-    put(o, "scaling", row->has_times && scaling(r, p) > 0 ? json_real(scaling(r, p)) : json_null());
+    double scale = row->has_times ? scaling(r, p) : 0;
     for (int i = 0; (f = figure_at(r, i, p->world)) != NULL; i++) {
         json_array_append_new(published, json_pack("{s:s, s:s}", "figure", f->figure, "source", f->source));
     }
-    put(o, "published", published);
-    return o;
-}
-
-static void put_times(json_t *o, const struct plan_report *r)
-{
-    const struct world_plan *p = &r->stages[r->stage];
-    put(o, "passes_seconds", json_real(p->passes_s));
-    put(o, "update_seconds", json_real(p->update_s));
-    put(o, "step_seconds", json_of_range(p->step_s));
-    put(o, "sequences_per_second", json_of_range(p->sequences));
-    put(o, "rates", json_string(r->setup->machine->rates_source));
+    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "devices", (json_int_t)p->world, "memory",
+                     json_of_stages(r, row->stages), "sequences_per_second",
+                     row->has_times ? json_of_range(p->sequences) : json_null(), "scaling",
+                     scale > 0 ? json_real(scale) : json_null(), "published", published);
 }
 
 json_t *plan_report_json(const struct plan_report *r)
 {
     const struct world_plan *p = &r->stages[r->stage];
     const struct step_bench *s = &r->setup->bench;
-    json_t *o = json_object(), *memory = json_array(), *rows = json_array();
-    put(o, "config", json_text(r->config_file));
-    put(o, "parameters", json_integer(p->rank.trainer.net.n_params));
-    put(o, "device", json_string(r->setup->machine->name));
-    put(o, "device_memory_bytes", json_real(r->memory_bytes));
-    put(o, "world", json_integer(p->world));
-    put(o, "zero", json_integer(p->stage));
-    put(o, "precision", json_string(precision_name(s->config.net.precision)));
-    put(o, "optimizer", json_string(s->config.optimizer.kind->name));
-    put(o, "micro_batch_size", json_integer(s->n_sequences));
-    put(o, "micro_batches", json_integer(p->n_micro));
-    put(o, "flops", json_real(s->useful_flops * (double)p->n_micro));
-    for (int i = 0; i < ZERO_STAGES; i++) {
-        json_array_append_new(memory, json_of_memory(r, &r->stages[i]));
-    }
-    put(o, "memory", memory);
-    put(o, "reduce", json_of_ring(p->reduce));
-    put(o, "gather", json_of_ring(p->gather));
-    if (r->has_times) {
-        put_times(o, r);
-    }
+    const struct machine *d = r->setup->machine;
+    bool times = r->has_times;
+    json_t *rows = json_array();
     for (int i = 0; i < r->n_rows; i++) {
         json_array_append_new(rows, json_of_world(r, &r->rows[i]));
     }
-    put(o, "worlds", rows);
-    return o;
+    return json_pack(
+        "{s:o, s:I, s:s, s:f, s:I, s:i, s:s, s:s, s:I, s:I, s:f, s:o, s:o, s:o, s:o*, s:o*, s:o*, s:o*, "
+        "s:s*, s:o}",
+        "config", json_text(r->config_file), "parameters", (json_int_t)p->rank.trainer.net.n_params, "device",
+        d->name, "device_memory_bytes", r->memory_bytes, "world", (json_int_t)p->world, "zero", p->stage,
+        "precision", precision_name(s->config.net.precision), "optimizer", s->config.optimizer.kind->name,
+        "micro_batch_size", (json_int_t)s->n_sequences, "micro_batches", (json_int_t)p->n_micro, "flops",
+        s->useful_flops * (double)p->n_micro, "memory", json_of_stages(r, r->stages), "reduce",
+        json_of_ring(p->reduce), "gather", json_of_ring(p->gather), "passes_seconds",
+        times ? json_real(p->passes_s) : NULL, "update_seconds", times ? json_real(p->update_s) : NULL,
+        "step_seconds", times ? json_of_range(p->step_s) : NULL, "sequences_per_second",
+        times ? json_of_range(p->sequences) : NULL, "rates", times ? d->rates_source : NULL, "worlds", rows);
 }

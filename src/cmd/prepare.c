@@ -156,21 +156,9 @@ static const struct option options[] = {
     OPTION_STRING_ROW("input_file", AT(input), NULL, "PATH", "--input"),
     OPTION_STRING_ROW("input_files", AT(input_files), NULL, "LIST",
                       "the same as --input, with commas between the paths"),
-    {.name = "random_seed", .kind = OPTION_INT, .offset = AT(seed), .value_name = "N", .help = "--seed"},
-    {.name = "fraction_test_set",
-     .kind = OPTION_REAL,
-     .offset = AT(holdout_fraction),
-     .value_name = "X",
-     .help = "--holdout_fraction",
-     .min = 0,
-     .max = 0.9},
-    {.name = "n_training_shards",
-     .kind = OPTION_INT,
-     .offset = AT(n_shards),
-     .value_name = "N",
-     .help = "--n_shards",
-     .min = 1,
-     .max = 100000},
+    OPTION_INT_ROW("random_seed", AT(seed), NULL, 0, 0, "--seed"),
+    OPTION_REAL_ROW("fraction_test_set", AT(holdout_fraction), NULL, 0, 0.9, "--holdout_fraction"),
+    OPTION_INT_ROW("n_training_shards", AT(n_shards), NULL, 1, 100000, "--n_shards"),
     OPTION_REFUSED_ROW("output_file", "a directory of files is written: --output_dir DIR --format hdf5"),
     OPTION_IGNORED_VALUE_ROW("action", "NAME", "all stages are one pass; --format says what is written"),
     OPTION_IGNORED_VALUE_ROW("n_processes", "N", "all cores are used, or as many as OMP_NUM_THREADS says"),
@@ -180,7 +168,8 @@ static const struct option options[] = {
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "the vocabulary is --vocab_file"),
     OPTION_IGNORED_ROW("interactive_json_config_generator", "it had no effect there either"),
     {0},
-};
+}
+;
 
 static struct status missing(const char *name, const char *value, const char *what)
 {

@@ -35,13 +35,9 @@ struct launch_args {
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("where the ranks run"),
-    {.name = "hostfile",
-     .kind = OPTION_STRING,
-     .offset = AT(hostfile),
-     .value_name = "FILE",
-     .env = "OMPI_MCA_orte_default_hostfile",
-     .help = "read hosts from this file, lines \"HOST slots=N\"; by default ranks run on this machine, or "
-             "where Slurm puts them"},
+    OPTION_ENV_ROW("hostfile", AT(hostfile), NULL, "FILE", "OMPI_MCA_orte_default_hostfile",
+                   "read hosts from this file, lines \"HOST slots=N\"; by default ranks run on this machine, "
+                   "or where Slurm puts them"),
     OPTION_INT_ROW("num_ranks", AT(num_ranks), NULL, 1, 256,
                    "number of ranks on this machine, without --hostfile"),
     OPTION_STRING_ROW("include", AT(filter.include), NULL, "HOSTS",
@@ -70,12 +66,8 @@ static const struct option options[] = {
     OPTION_INT_ROW("cores_per_host", AT(cores_per_host), NULL, 1, 1e6,
                    "number of cores that the ranks of a host share; by default each host is asked"),
     OPTION_FLAG_ROW("no_ssh_check", AT(no_ssh_check), "do not ask the hosts over ssh before starting"),
-    {.name = "slurm_job",
-     .kind = OPTION_STRING,
-     .offset = AT(slurm_job),
-     .value_name = "ID",
-     .env = "SLURM_JOB_ID",
-     .help = "Slurm job in which the ranks run"},
+    OPTION_ENV_ROW("slurm_job", AT(slurm_job), NULL, "ID", "SLURM_JOB_ID",
+                   "Slurm job in which the ranks run"),
     OPTION_STRING_ROW("master_addr", AT(master_addr), "", "HOST", "set MASTER_ADDR for the ranks"),
     OPTION_STRING_ROW("master_port", AT(master_port), "", "N", "set MASTER_PORT for the ranks"),
     OPTION_GROUP_ROW("when something fails"),

@@ -40,12 +40,8 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "eval_input_dir", PRETRAIN(eval_input_dir), NULL, "DIR",
         "token store or .hdf5 files to evaluate on, instead of the held-out part of --input_dir"),
-    {.name = "enable_packed_data_mode",
-     .kind = OPTION_BOOL,
-     .offset = BERT(enable_packed_data_mode),
-     .default_text = "True",
-     .value_name = "BOOL",
-     .help = "allow packed .hdf5 files; the files say whether they are packed"},
+    OPTION_BOOL_ROW("enable_packed_data_mode", BERT(enable_packed_data_mode), "True",
+                    "allow packed .hdf5 files; the files say whether they are packed"),
     OPTION_GROUP_ROW("training"),
     OPTION_CHOICE_ROW("recipe", OWN(recipe), NULL, PRETRAIN_RECIPES,
                       "set flags that go together, and print them; flags on the command line take precedence "
@@ -184,12 +180,7 @@ static const struct option options[] = {
     OPTION_ROWS_OF(settings_health, AT(health)),
     OPTION_ROWS_OF(settings_ranks, AT(ranks)),
     OPTION_ROWS_OF(settings_mesh, OWN(mesh)),
-    {.name = "use_zero_optimizer",
-     .kind = OPTION_BOOL,
-     .offset = OWN(use_zero_optimizer),
-     .default_text = "False",
-     .value_name = "BOOL",
-     .help = "the same as --zero_stage 1"},
+    OPTION_BOOL_ROW("use_zero_optimizer", OWN(use_zero_optimizer), "False", "the same as --zero_stage 1"),
     OPTION_FLAG_ROW("balance_tokens", PRETRAIN(balance_tokens),
                     "deal the sequences of a step out to the ranks by length, so that all have as many "
                     "sequences and nearly as many tokens; sums take another order; needs a token store"),

@@ -187,13 +187,9 @@ const struct option settings_watch[] = {
      .env = "GPU_MIGRATION_LOG_LEVEL",
      .help = "choose the entries of the migration log: 1 all, 2 modified and mismatch, 3 mismatch; "
              "without --migration_log the log goes to gpu_migration_logs/gpu_migration_PID.log"},
-    {.name = "plain_ops",
-     .kind = OPTION_STRING,
-     .offset = offsetof(struct run_watch_options, plain_ops),
-     .value_name = "OPS",
-     .env = "KILN_PLAIN_OPS",
-     .help = "compute these ops (names separated by commas, or all) by their definition instead of the "
-             "device's kernels; slow, to find a kernel that makes a difference"},
+    OPTION_ENV_ROW("plain_ops", offsetof(struct run_watch_options, plain_ops), NULL, "OPS", "KILN_PLAIN_OPS",
+                   "compute these ops (names separated by commas, or all) by their definition instead of the "
+                   "device's kernels; slow, to find a kernel that makes a difference"),
     OPTION_FLAG_ROW("sync_ops", offsetof(struct run_watch_options, sync_ops),
                     "wait after every op: slower, but a device's error names its op and layer"),
     {0},

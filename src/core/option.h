@@ -153,6 +153,12 @@ struct option {
         .name = name_, .kind = OPTION_STRING, .offset = at, .default_text = default_, .value_name = value_,  \
         .help = help_                                                                                        \
     }
+/* Read from the environment variable if the flag is absent. */
+#define OPTION_ENV_ROW(name_, at, default_, value_, env_, help_)                                             \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_STRING, .offset = at, .default_text = default_, .value_name = value_,  \
+        .env = env_, .help = help_                                                                           \
+    }
 #define OPTION_TEXT_ROW(name_, at, help_)                                                                    \
     {                                                                                                        \
         .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = "TEXT", .help = help_,             \

@@ -2,7 +2,6 @@
 
 #include "core/hash.h"
 #include "core/log.h"
-#include "core/user_dir.h"
 #include "io/file.h"
 #include "io/file_lock.h"
 
@@ -24,9 +23,20 @@ enum {
 
 static const double MOST_MICROS = 1e9;
 
+/* In the user's cache (XDG base directory specification 0.8): "" if no absolute path says where. */
 void product_cache_shared_path(char path[PRODUCT_PATH_BYTES])
 {
-    user_dir_cache(path, PRODUCT_PATH_BYTES, "cublaslt.cache");
+    static const char NAME[] = "kiln/cublaslt.cache";
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = 0;
+    if (cache != NULL && cache[0] == '/') {
+        length = snprintf(path, PRODUCT_PATH_BYTES, "%s/%s", cache, NAME);
+    } else if (home != NULL && home[0] == '/') {
+        length = snprintf(path, PRODUCT_PATH_BYTES, "%s/.cache/%s", home, NAME);
+    }
+    if (length <= 0 || length >= PRODUCT_PATH_BYTES) {
+        path[0] = '\0';
+    }
 }
 
 /* The index of a key, or where to insert it. */

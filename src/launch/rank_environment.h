@@ -17,4 +17,16 @@ void rank_environment_export(struct words *names, const struct words *variables)
 /* This process's rank, as its launcher numbers it; -1: it has none. */
 int64_t rank_environment_number(void);
 
+/* Files of environment variables for all ranks, as DeepSpeed's ~/.deepspeed_env: lines NAME=VALUE, cut at the
+ * first '='; blank lines and lines that begin with '#' are left out. */
+
+/* Appends the file's "NAME=VALUE" to `variables`; of two with one name the later counts.
+ * STATUS_DATA: it cannot be read; STATUS_USAGE names a line that is nothing of the kind, or a variable that
+ * mpirun keeps for itself. */
+struct status env_file_read(struct words *variables, const char *path);
+
+/* The same of one that no flag names, which may be missing (*found).  STATUS_USAGE: it is not surely this
+ * user's. */
+struct status env_file_read_own(struct words *variables, const char *path, bool *found);
+
 #endif

@@ -1,7 +1,7 @@
 /* Hostfiles, --world_info, DeepSpeed's filters and environment files: what is read, and what is refused with
  * which words. */
-#include "launch/env_file.h"
 #include "launch/host_filter.h"
+#include "launch/rank_environment.h"
 #include "test.h"
 
 #include <unistd.h>

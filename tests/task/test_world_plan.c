@@ -81,25 +81,25 @@ static void test_5b(void)
     struct world_plan whole, shared;
     EXPECT_OK(world_plan_bytes(&whole, &p.setup, 1, 0, 1));
     EXPECT_OK(world_plan_bytes(&shared, &p.setup, WORLD, 2, 4));
-    EXPECT(whole.zero.all_elements == all, "%lld elements, by hand %lld", (long long)whole.zero.all_elements,
+    EXPECT(whole.rank.all_elements == all, "%lld elements, by hand %lld", (long long)whole.rank.all_elements,
            (long long)all);
-    EXPECT(whole.zero.trainer.net.n_params == 6282383397, "%lld parameters",
-           (long long)whole.zero.trainer.net.n_params);
-    EXPECT(whole.zero.working_bytes == 2 * (size_t)all && shared.zero.working_bytes == 2 * (size_t)all,
+    EXPECT(whole.rank.trainer.net.n_params == 6282383397, "%lld parameters",
+           (long long)whole.rank.trainer.net.n_params);
+    EXPECT(whole.rank.working_bytes == 2 * (size_t)all && shared.rank.working_bytes == 2 * (size_t)all,
            "the copy that products read");
-    EXPECT(whole.zero.master_bytes == 4 * (size_t)all && whole.zero.gradient_bytes == 4 * (size_t)all,
+    EXPECT(whole.rank.master_bytes == 4 * (size_t)all && whole.rank.gradient_bytes == 4 * (size_t)all,
            "master and gradients of one device");
-    EXPECT_NEAR((double)shared.zero.shard_elements, (double)a_128th, 2048);
-    EXPECT_NEAR((double)shared.zero.master_bytes, 4.0 * (double)(a_128th + vectors), 4 * 2048);
-    EXPECT_NEAR((double)shared.zero.gradient_bytes, 4.0 * (double)(a_128th + input + layer), 4 * 2048);
-    EXPECT_NEAR((double)shared.zero.host_bytes, 12.0 * (double)a_128th, 12 * 2048);
+    EXPECT_NEAR((double)shared.rank.shard_elements, (double)a_128th, 2048);
+    EXPECT_NEAR((double)shared.rank.master_bytes, 4.0 * (double)(a_128th + vectors), 4 * 2048);
+    EXPECT_NEAR((double)shared.rank.gradient_bytes, 4.0 * (double)(a_128th + input + layer), 4 * 2048);
+    EXPECT_NEAR((double)shared.rank.host_bytes, 12.0 * (double)a_128th, 12 * 2048);
     /* three sums of a chunk for LANS and one for the norm, of which there are about as many as 1,024
      * elements */
-    EXPECT_NEAR((double)shared.zero.optimizer_bytes, 8.0 * (double)a_128th + 32.0 * (double)all / 1024, 1e6);
+    EXPECT_NEAR((double)shared.rank.optimizer_bytes, 8.0 * (double)a_128th + 32.0 * (double)all / 1024, 1e6);
     /* what document 002's text says of ZeRO, of its larger model: alone it does not fit, shared out it
      * does */
-    EXPECT((double)whole.zero.device_bytes > 3 * p.setup.machine->memory_bytes, "it fits alone");
-    EXPECT((double)shared.zero.device_bytes < p.setup.machine->memory_bytes, "it does not fit on 128");
+    EXPECT((double)whole.rank.device_bytes > 3 * p.setup.machine->memory_bytes, "it fits alone");
+    EXPECT((double)shared.rank.device_bytes < p.setup.machine->memory_bytes, "it does not fit on 128");
     /* gradients are summed four times, 127 of 128 parts of 4 bytes an element each; 2 bytes come back, and
      * vectors in fp32 */
     double sent = shared.reduce.within_bytes + shared.reduce.between_bytes;
@@ -126,8 +126,8 @@ static void test_published(void)
     set_up(&p, (struct wanted){"bert_1.5b", "gaudi1", DTYPE_BF16, 16, 0});
     struct world_plan published = plan(&p, 8, 1, 96);
     EXPECT_NEAR(published.sequences.fast, of_1_5b * 302.5, 0.05 * 302.5);
-    EXPECT((double)published.zero.device_bytes < p.setup.machine->memory_bytes, "ZeRO-1 does not fit");
-    EXPECT((double)plan(&p, 8, 0, 96).zero.device_bytes > p.setup.machine->memory_bytes,
+    EXPECT((double)published.rank.device_bytes < p.setup.machine->memory_bytes, "ZeRO-1 does not fit");
+    EXPECT((double)plan(&p, 8, 0, 96).rank.device_bytes > p.setup.machine->memory_bytes,
            "without ZeRO it fits");
 }
 

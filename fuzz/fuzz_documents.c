@@ -1,8 +1,8 @@
 /* fuzz_documents: any bytes as a file of text, compressed or not.  What comes out is trimmed, valid UTF-8
  * without line ends, begins with a document, and is as much as the counts say.  Input: one byte for the
  * settings and the places from which reading goes on anew, the rest is the file. */
-#include "corpus/converter.h"
 #include "corpus/corpus.h"
+#include "corpus/corpus_pass.h"
 #include "corpus/source_formats.h"
 #include "text/utf8.h"
 

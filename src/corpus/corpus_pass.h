@@ -13,6 +13,7 @@
 #define KILN_CORPUS_CORPUS_PASS_H
 
 #include "corpus/corpus.h"
+#include "corpus/source.h"
 
 /* Documents pass from thread to thread in batches.  A batch is milliseconds of work, against microseconds to
  * wake a thread, and small enough to stay in a cache. */
@@ -53,5 +54,19 @@ struct corpus_sink {
  * undefined. */
 struct status corpus_pass_run(struct corpus *c, const struct corpus_transform *transform,
                               const struct corpus_sink *sink);
+
+/* What a thread needs to convert raw documents of any format. */
+struct converter {
+    const struct source_options *options; /* borrowed */
+    void *states[SOURCE_N_FORMATS];       /* each made when it is first needed */
+};
+
+/* Sets up a converter of one source; its options must outlive it. */
+void converter_init(struct converter *c, const struct source_options *options);
+void converter_fini(struct converter *c);
+
+/* Converts a raw document; does nothing to others.  Afterwards it has paragraphs, or a fate other than
+ * DOCUMENT_KEPT.  The result depends on the document and the options alone.  STATUS_MEMORY. */
+struct status converter_run(struct converter *c, struct document *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* document: paragraphs of the user's text, as a source returns them: a whole document, or a piece of a long
  * one.  Where that takes work, as with markup, the source returns a raw document, and any thread converts it
- * (corpus/converter.h).
+ * (corpus/corpus_pass.h).
  *
  * The rule: a paragraph is valid UTF-8, trimmed, not empty and without line ends; a piece ends where a
  * paragraph ends.  So a document takes little memory: about DOCUMENT_BYTES, and at most one paragraph

@@ -10,6 +10,8 @@
 #include "corpus/document_lines.h"
 #include "corpus/document_shuffle.h"
 
+#include <stdbool.h>
+
 /* The name of this format, and the tokenizers of preprocess_data.py, for flags: the second knows no special
  * tokens. */
 #define DOCUMENT_STORE_FORMAT    "gpt"
@@ -32,5 +34,12 @@ struct document_store_config {
 /* STATUS_USAGE: the output is there already, or is an input.  STATUS_DATA, naming file and line: one bad line
  * too many, or no document at all; STATUS_PREEMPTED after a signal.  Then nothing is left. */
 struct status document_store_write(const struct document_store_config *config);
+
+/* Writes PREFIX.bin, .idx and .json of the stores of `prefixes`: one after the other, as
+ * merge_preprocessed_data.py does, or shuffled.  Memory does not grow with them.  STATUS_DATA: one is
+ * damaged, or of another tokenizer than the first; STATUS_USAGE: the output is there already, or is one of
+ * them. */
+struct status document_merge(const char *output_prefix, const char *const *prefixes, int n_prefixes,
+                             struct document_shuffle_config shuffle, bool overwrite, bool dry_run);
 
 #endif

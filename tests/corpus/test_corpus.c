@@ -2,8 +2,8 @@
  * goes on from any place and holds little. */
 #include "fixture_store.h"
 
-#include "corpus/converter.h"
 #include "corpus/corpus.h"
+#include "corpus/corpus_pass.h"
 #include "corpus/source_formats.h"
 #include "text/utf8.h"
 

@@ -40,4 +40,8 @@ const char *op_watch_name(int slot);
 /* True for the table of a watch: then every call must be made, and none replayed. */
 bool op_watch_is(const struct ops *ops);
 
+/* Makes `w` a wrapper of `inner` that waits after every call, so that a failure on a device names its op and
+ * its layer: of --sync_ops.  Slow where the host would run ahead. */
+void op_sync_init(struct op_watch *w, const struct ops *inner);
+
 #endif

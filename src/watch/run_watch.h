@@ -3,7 +3,7 @@
 #ifndef KILN_WATCH_RUN_WATCH_H
 #define KILN_WATCH_RUN_WATCH_H
 
-#include "ops/op_sync.h"
+#include "ops/op_watch.h"
 #include "ops/plain_ops.h"
 #include "watch/migration_log.h"
 

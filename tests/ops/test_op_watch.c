@@ -6,8 +6,8 @@
 
 #include "core/buf.h"
 #include "io/file.h"
-#include "ops/op_sync.h"
 #include "ops/op_timer.h"
+#include "ops/op_watch.h"
 #include "watch/migration_log.h"
 
 #include <unistd.h>

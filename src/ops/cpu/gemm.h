@@ -3,7 +3,7 @@
  * A product is split into tiles of C by its shape alone, and each tile is computed by one thread from its
  * whole row and column panels: the bits do not depend on the number of threads, whatever the library does.
  * With exec.rows_alone, products of linear layers do not depend on the number of rows either: they are
- * computed by kernels of our own (gemm_by_rows.c), which for few rows are also faster than the
+ * computed by kernels of our own, which for few rows are also faster than the
  * libraries. */
 #ifndef KILN_OPS_CPU_GEMM_H
 #define KILN_OPS_CPU_GEMM_H

@@ -1,6 +1,6 @@
-#include "text/jinja_expression.h"
 
 #include "text/jinja_function.h"
+#include "text/jinja_parser.h"
 
 static int parse_unary(struct jinja_parser *p, bool with_filters);
 

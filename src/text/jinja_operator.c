@@ -1,5 +1,5 @@
-#include "text/jinja_operator.h"
 
+#include "text/jinja_renderer.h"
 #include "text/jinja_text.h"
 
 #include <string.h>

@@ -58,4 +58,12 @@ struct jinja_chain {
 };
 void jinja_parser_append(struct jinja_parser *p, struct jinja_chain *c, int i);
 
+/* ---- expressions (jinja_expression.c), from the operators that bind least to values ---- */
+
+/* Parses one: its node; 0: the parse has failed. */
+int jinja_expression_parse(struct jinja_parser *p);
+
+/* The same without an "if" of its own, as the items of a loop, whose "if" is the loop's. */
+int jinja_expression_parse_or(struct jinja_parser *p);
+
 #endif

@@ -2,7 +2,6 @@
 
 #include "core/array.h"
 #include "text/jinja_function.h"
-#include "text/jinja_operator.h"
 #include "text/jinja_text.h"
 
 #include <stdarg.h>

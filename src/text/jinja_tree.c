@@ -1,6 +1,5 @@
+#include "text/jinja_parser.h"
 #include "text/jinja_tree.h"
-
-#include "text/jinja_expression.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  * counts as 0.
  *
  * The same counts make tables for a page: precision, recall and F1 of each label, and which labels were
- * confused.  A table is JSON, as report/report_table draws it. */
+ * confused.  A table is JSON, as report/report_chart draws it. */
 #ifndef KILN_DATA_CLASS_SCORE_H
 #define KILN_DATA_CLASS_SCORE_H
 

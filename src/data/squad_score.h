@@ -35,7 +35,7 @@ struct status squad_score_files(struct squad_scores *s, const char *dataset_path
 /* Appends `{"exact_match": 86.2, "f1": 92.1}`, as the official script prints it. */
 void squad_score_to_text(struct buf *out, const struct squad_scores *s);
 
-/* Appends a table to the array `tables`, as report/report_table draws it: the scores of all questions and, in
+/* Appends a table to the array `tables`, as report/report_chart draws it: the scores of all questions and, in
  * v2, of those with and without an answer. */
 void squad_score_tables(json_t *tables, const struct squad_scores *s);
 

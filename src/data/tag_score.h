@@ -49,7 +49,7 @@ int64_t tag_score_entities(struct tag_entity *out, const char *const *labels, in
 
 struct score_list tag_score(const struct tag_counts *c);
 
-/* Appends a table of the scores of each type to the array `tables`, as report/report_table draws it.
+/* Appends a table of the scores of each type to the array `tables`, as report/report_chart draws it.
  * STATUS_MEMORY. */
 struct status tag_score_tables(json_t *tables, const struct tag_counts *c);
 

@@ -7,6 +7,7 @@
 #define KILN_REPORT_REPORT_CHART_H
 
 #include "core/buf.h"
+#include "core/json.h"
 #include "report/run_log.h"
 
 enum chart_style {
@@ -48,5 +49,11 @@ struct number_text {
     char text[32];
 };
 struct number_text number_text(double value);
+
+/* Appends a table, as an event of the log has it: {"title": text, "note": text, "columns": [text], "rows":
+ * [[text or number]], "shaded": bool}, where "note" and "shaded" may be missing; one of another form is not
+ * drawn.  All text is escaped.  Integers are shown whole; in a shaded table, an integer has the more colour
+ * the larger its part of its row's sum is. */
+void report_table_append(struct buf *b, const json_t *table);
 
 #endif

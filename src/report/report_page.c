@@ -4,7 +4,6 @@
 #include "core/progress.h"
 #include "io/file.h"
 #include "report/report_chart.h"
-#include "report/report_table.h"
 
 #include <ctype.h>
 #include <math.h>

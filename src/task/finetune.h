@@ -86,7 +86,7 @@ struct finetune_task {
     /* Writes the predictions, and appends the names of the files. */
     struct status (*write)(void *self, struct buf *names);
 
-    /* Scores the predictions, and appends tables of the scores (report/report_table); the job logs both. */
+    /* Scores the predictions, and appends tables of the scores (report/report_chart); the job logs both. */
     struct status (*score)(void *self, struct score_list *scores, json_t *tables);
 
     /* Frees what `read` and the others allocated in `self`. */

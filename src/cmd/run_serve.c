@@ -8,7 +8,6 @@
 #include "io/file.h"
 #include "service/access_log.h"
 #include "service/service.h"
-#include "service/service_notify.h"
 
 #include <signal.h>
 #include <stdio.h>

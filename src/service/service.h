@@ -60,4 +60,12 @@ struct http_handler service_handler(struct service *s);
 struct served_models *service_hold(struct service *s, bool *drains);
 void service_release(struct service *s, struct served_models *set);
 
+/* ---- systemd: sd_listen_fds(3), sd_notify(3); nothing where it did not start the server ---- */
+
+/* The listening socket of LISTEN_FDS; -1: there is none. */
+int service_notify_socket(void);
+
+/* Sends "READY=1" and the like to NOTIFY_SOCKET. */
+void service_notify(const char *state);
+
 #endif

@@ -9,7 +9,7 @@
 
 #include "dist/mesh.h"
 #include "dist/pipeline.h"
-#include "pass/network_config.h"
+#include "pass/stage.h"
 #include "train/gradient_tree.h"
 
 /* How a mesh cuts the model. */

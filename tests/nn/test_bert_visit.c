@@ -1,6 +1,5 @@
 /* Who looks at a pass sees each tensor under its module's name, in the order of computation: queries, keys
  * and values as columns of their product. */
-#include "nn/bert/bert_visit.h"
 
 #include "core/buf.h"
 #include "nn/bert/bert_acts.h"

@@ -1,7 +1,6 @@
 #include "nn/bert/bert_model.h"
 
 #include "nn/bert/bert_acts.h"
-#include "nn/bert/bert_visit.h"
 #include "nn/model_measures.h"
 
 #include <stdio.h>

@@ -25,4 +25,12 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
 /* The same on the heap, for a struct bert_config; model_type.destroy frees it.  STATUS_MEMORY. */
 struct status bert_model_create(struct model **model, const void *config, enum model_task task);
 
+/* model_type.visit and visit_gradients: what BERT shows of a pass to logs of tensors and to the search for
+ * what is not finite (bert_visit.c).  A tensor of picked rows (nn/row_picks.h) is visited list by list: the
+ * name of the list, a field of the batch, follows the module's. */
+void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
+                void *context);
+void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                          model_gradient_visitor *visitor, void *context);
+
 #endif

@@ -76,8 +76,7 @@ static struct status serve(const struct netcheck_args *a)
     for (int fd = 0; null >= 0 && fd < 3; fd++) {
         dup2(null, fd);
     }
-    net_test_serve(&server, (int)a->clients, a->seconds);
-    return status_ok();
+    return net_test_serve(&server, (int)a->clients, a->seconds);
 }
 
 static struct status check(const struct netcheck_args *a, const struct host_list *hosts)

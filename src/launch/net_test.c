@@ -114,7 +114,7 @@ static bool answer(const struct net_server *s, int fd)
     return true;
 }
 
-void net_test_serve(struct net_server *s, int n_clients, double seconds)
+struct status net_test_serve(struct net_server *s, int n_clients, double seconds)
 {
     int n_here = 0, code;
     for (int64_t begin = clock_ns(); n_clients > 0 && clock_since_s(begin) < seconds;) {
@@ -125,7 +125,7 @@ void net_test_serve(struct net_server *s, int n_clients, double seconds)
         if (pid == 0) {
             close(s->fd);
             alarm((unsigned)seconds + 1);
-            _exit(answer(s, fd) ? 0 : 1);
+            return answer(s, fd) ? status_ok() : status_error(STATUS_DATA, "a stranger");
         }
         if (fd >= 0) {
             close(fd);
@@ -137,6 +137,7 @@ void net_test_serve(struct net_server *s, int n_clients, double seconds)
         }
     }
     close(s->fd);
+    return status_ok();
 }
 
 /* ---- the client ---- */

@@ -21,9 +21,9 @@ struct net_server {
 /* STATUS_UNAVAILABLE: no port; 0 lets the kernel choose one. */
 struct status net_test_open(struct net_server *s, int port);
 
-/* Answers, each client in a process, until n_clients have come and gone, or the time is over; closes the
- * server. */
-void net_test_serve(struct net_server *s, int n_clients, double seconds);
+/* Answers until n_clients have come and gone, or the time is over; closes the server.  Each client has a
+ * process, which returns from here too: STATUS_DATA if it had not the token. */
+struct status net_test_serve(struct net_server *s, int n_clients, double seconds);
 
 struct net_result {
     double latency_us;  /* least time of a byte's way there and back */

@@ -80,7 +80,8 @@ struct plan_search {
     /* by plan_search_run */
     struct world_setup setups[PLAN_SEARCH_SIZES];
     struct plan_mesh *found; /* [n_found] the fastest first */
-    int64_t n_found, capacity;
+    int64_t n_found;
+    size_t capacity;
     int64_t n_tried, n_batch, n_model, n_large; /* why the others fell out: see plan_search_append */
     struct status model_reason;                 /* of the first of n_model */
     double least_bytes;                         /* of those too large, 0: there is none */

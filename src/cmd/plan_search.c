@@ -1,5 +1,7 @@
 #include "cmd/plan.h"
 
+#include "core/array.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -17,13 +19,8 @@ static struct status set_up_sizes(struct plan_search *s)
 
 static struct status keep(struct plan_search *s, const struct plan_mesh *p)
 {
-    if (s->n_found == s->capacity) {
-        int64_t more = 2 * s->capacity + 64;
-        struct plan_mesh *all = realloc(s->found, (size_t)more * sizeof *all);
-        FAIL_IF(all == NULL, STATUS_MEMORY, "out of memory for %" PRId64 " meshes", more);
-        s->found = all;
-        s->capacity = more;
-    }
+    FAIL_IF(!ARRAY_RESERVE(s->found, s->capacity, s->n_found + 1), STATUS_MEMORY,
+            "out of memory for %" PRId64 " meshes", s->n_found + 1);
     s->found[s->n_found++] = *p;
     return status_ok();
 }

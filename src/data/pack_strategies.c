@@ -1,5 +1,7 @@
 #include "data/pack_strategies.h"
 
+#include "core/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +25,8 @@ struct status pack_strategies_count(struct pack_strategies *s, const struct pack
         s->sorted[low].n++;
         return status_ok();
     }
-    if (s->n == s->capacity) {
-        int64_t capacity = 2 * s->capacity + 64;
-        struct pack_strategy *more = realloc(s->sorted, (size_t)capacity * sizeof *more);
-        FAIL_IF(more == NULL, STATUS_MEMORY, "out of memory for %lld lists of lengths", (long long)capacity);
-        s->sorted = more;
-        s->capacity = capacity;
-    }
+    FAIL_IF(!ARRAY_RESERVE(s->sorted, s->capacity, s->n + 1), STATUS_MEMORY,
+            "out of memory for %lld lists of lengths", (long long)s->n + 1);
     memmove(s->sorted + low + 1, s->sorted + low, (size_t)(s->n - low) * sizeof *s->sorted);
     s->sorted[low] = (struct pack_strategy){key, 1};
     s->n++;

@@ -4,6 +4,8 @@
 
 #include "data/pack.h"
 
+#include <stddef.h>
+
 enum { PACK_STRATEGIES_TOP = 8 };
 
 struct pack_strategies {
@@ -11,7 +13,8 @@ struct pack_strategies {
         uint64_t lengths; /* 20 bits each, longest first */
         int64_t n;        /* packs that have them */
     } * sorted;           /* [n] by lengths */
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
 };
 
 /* Counts the list of a row.  STATUS_MEMORY. */

@@ -1,5 +1,7 @@
 #include "dev/graph_cache.h"
 
+#include "core/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,15 +125,9 @@ static void abandon_recording(struct graph_cache *c)
 /* Layers whose ranks exchange activations are cut at each exchange, so there is no limit. */
 static struct status append(struct graph_cache *c, struct graph_entry *e, void *graph)
 {
-    if (e->n_segments == e->capacity) {
-        int capacity = e->capacity == 0 ? 4 : 2 * e->capacity;
-        struct graph_segment *more = realloc(e->segments, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            c->runtime->destroy(c->self, graph);
-            return status_error(STATUS_MEMORY, "out of memory for %d segments of a recording", capacity);
-        }
-        e->segments = more;
-        e->capacity = capacity;
+    if (!ARRAY_RESERVE(e->segments, e->capacity, e->n_segments + 1)) {
+        c->runtime->destroy(c->self, graph);
+        return status_error(STATUS_MEMORY, "out of memory for %d segments of a recording", e->n_segments + 1);
     }
     c->n_graphs += e->n_segments == 0;
     e->segments[e->n_segments++] = (struct graph_segment){.graph = graph};

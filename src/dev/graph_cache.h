@@ -40,9 +40,10 @@ struct graph_entry {
     unsigned char key[GRAPH_CACHE_KEY_BYTES];
     size_t key_bytes;               /* 0: free */
     struct graph_segment *segments; /* [n_segments of capacity], in order */
-    int n_segments, capacity;       /* 0: it is not recorded */
-    int64_t n_met;                  /* a recent count: older ones are halved */
-    int64_t last_met;               /* by the clock of the cache */
+    int n_segments;                 /* 0: it is not recorded */
+    size_t capacity;
+    int64_t n_met;    /* a recent count: older ones are halved */
+    int64_t last_met; /* by the clock of the cache */
 };
 
 struct graph_cache {

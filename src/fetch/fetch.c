@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "fetch/fetch.h"
 
+#include "core/array.h"
 #include "core/log.h"
 #include "fetch/fetch_sources.h"
 
@@ -54,14 +55,9 @@ void fetch_plan_fini(struct fetch_plan *plan)
 
 static struct status add_item(struct fetch_plan *plan, struct fetch_item **item)
 {
-    if (plan->n == plan->capacity) {
-        size_t capacity = 2 * plan->capacity + 8;
-        struct fetch_item *items = realloc(plan->items, capacity * sizeof *items);
-        if (items == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for a list of %zu files", capacity);
-        }
-        plan->items = items;
-        plan->capacity = capacity;
+    *item = NULL;
+    if (!ARRAY_RESERVE(plan->items, plan->capacity, plan->n + 1)) {
+        return status_error(STATUS_MEMORY, "out of memory for a list of %zu files", plan->n + 1);
     }
     *item = &plan->items[plan->n++];
     **item = (struct fetch_item){.bytes = -1};

@@ -4,7 +4,7 @@
  * What it always says, and why (docs/decisions/0060_launch.md):
  *   - ssh never asks for a password, and gives up after 5 s;
  *   - names of hosts keep their domains, which Open MPI cuts off: w.1.foo.net and w.2.foo.net would both be
- *     "w" (Open MPI 5 is told by a variable, launch/supervise.c);
+ *     "w" (Open MPI 5 is told by a variable, cmd/run_launch.c);
  *   - a host that went silent is noticed after 10 s, not after 480 s (oob_tcp_keepalive_*);
  *   - when one rank ends, the others are killed at once: a job restarts from a checkpoint, it is not
  *     repaired;

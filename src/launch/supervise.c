@@ -146,7 +146,7 @@ static void end_orphans(void)
     }
 }
 
-/* The line is run through this program, as `launch --as_launcher` (launcher_guard_run). */
+/* The line is run through this program, as `launch --as_launcher` (become_launcher of cmd/run_launch.c). */
 static struct status start(struct attempt *a, const struct words *line, const struct supervise *s)
 {
     struct words guarded = {0};
@@ -366,19 +366,4 @@ struct status supervise_run(const struct supervise *s)
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     return t;
-}
-
-struct status launcher_guard_run(const struct words *program)
-{
-    TRY(words_status(program));
-    signal(SIGPIPE, SIG_IGN);
-    setenv("PRTE_MCA_prte_keep_fqdn_hostnames", "1",
-           0); /* as orte_keep_fqdn_hostnames for Open MPI 4 (launch/mpi_command.h) */
-    prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
-    if (getppid() == 1) { /* it was killed before it could be said */
-        return status_error(STATUS_PREEMPTED, "kiln launch has ended, so nothing was started");
-    }
-    execvp(program->owned[0], program->owned);
-    return status_error(STATUS_UNAVAILABLE, "cannot start %.200s: %s%s", program->owned[0], strerror(errno),
-                        errno == ENOENT ? "; install it, or put its folder into PATH" : "");
 }

@@ -3,7 +3,6 @@
 #ifndef KILN_LAUNCH_SUPERVISE_H
 #define KILN_LAUNCH_SUPERVISE_H
 
-#include "core/words.h"
 #include "launch/mpi_command.h"
 
 struct supervise {
@@ -22,11 +21,5 @@ struct supervise {
 /* Returns when the job is done (OK), was told to leave (STATUS_PREEMPTED), or cannot go on: a status with the
  * job's own exit code, whose message names rank, host, step and cause. */
 struct status supervise_run(const struct supervise *s);
-
-/* Becomes mpirun or srun.  If the supervisor is killed, the ranks shall save and leave, so that the next
- * start can go on: the launcher then gets SIGUSR1, which it passes on to them, and is not ended by writing to
- * a pipe that nobody reads any more.  Returns only if the program cannot be started: STATUS_UNAVAILABLE; or
- * if the supervisor is gone: STATUS_PREEMPTED. */
-struct status launcher_guard_run(const struct words *program);
 
 #endif

@@ -47,13 +47,10 @@ struct partial {
 static struct status check_file(const struct download *d)
 {
     struct stat info;
-    if (stat(d->path, &info) != 0 || !S_ISREG(info.st_mode)) {
-        return status_error(STATUS_DATA, "%s is not a regular file", d->path);
-    }
-    if (d->bytes >= 0 && info.st_size != d->bytes) {
-        return status_error(STATUS_DATA, "%s has %lld bytes, but should have %lld", d->path,
-                            (long long)info.st_size, (long long)d->bytes);
-    }
+    FAIL_IF(stat(d->path, &info) != 0 || !S_ISREG(info.st_mode), STATUS_DATA, "%s is not a regular file",
+            d->path);
+    FAIL_IF(d->bytes >= 0 && info.st_size != d->bytes, STATUS_DATA, "%s has %lld bytes, but should have %lld",
+            d->path, (long long)info.st_size, (long long)d->bytes);
     return d->sum == NULL ? status_ok() : sum_check_file(d->path, d->sum);
 }
 
@@ -69,10 +66,9 @@ static struct status check_existing(const struct download *d)
 static struct status make_names(struct partial *f)
 {
     const char *path = f->d->path;
-    if (strlen(path) + sizeof ".part.from" > FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long; the limit is %d bytes", path,
-                            (int)(FILE_PATH_BYTES - sizeof ".part.from"));
-    }
+    FAIL_IF(strlen(path) + sizeof ".part.from" > FILE_PATH_BYTES, STATUS_USAGE,
+            "the path %.60s... is too long; the limit is %d bytes", path,
+            (int)(FILE_PATH_BYTES - sizeof ".part.from"));
     snprintf(f->part, sizeof f->part, "%s.part", path);
     snprintf(f->from, sizeof f->from, "%s.part.from", path);
     return status_ok();
@@ -144,10 +140,8 @@ static struct status open_part(struct partial *f)
     file_parent(parent, f->d->path);
     TRY(file_make_directories(parent));
     f->fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (f->fd < 0 || fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        return status_error(STATUS_IO, "cannot write to %s: %s", f->part,
-                            f->fd < 0 ? strerror(errno) : "it is not a regular file");
-    }
+    FAIL_IF(f->fd < 0 || fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode), STATUS_IO,
+            "cannot write to %s: %s", f->part, f->fd < 0 ? strerror(errno) : "it is not a regular file");
     if (!file_lock_try(f->fd) && errno == EWOULDBLOCK) {
         close(f->fd);
         f->fd = -1; /* it belongs to the other process */
@@ -159,9 +153,7 @@ static struct status open_part(struct partial *f)
     if (f->have <= 0 || f->validator[0] == '\0' || (f->total >= 0 && f->have > f->total)) {
         return cut_part(f);
     }
-    if (ftruncate(f->fd, f->have) != 0) {
-        return status_error(STATUS_IO, "cannot shorten %s: %s", f->part, strerror(errno));
-    }
+    FAIL_IF(ftruncate(f->fd, f->have) != 0, STATUS_IO, "cannot shorten %s: %s", f->part, strerror(errno));
     log_info("%s: resuming after %.1f MB", f->d->path, (double)f->have * 1e-6);
     f->is_resumed = true;
     return status_ok();
@@ -215,21 +207,15 @@ static struct status check_endless(struct partial *f)
 static struct status judge(struct partial *f, const struct http_answer *answer)
 {
     const struct download *d = f->d;
-    if (answer->code != 200 && answer->code != 206) {
-        return status_error(STATUS_DATA, "%s: the server answers with code %ld instead of a file", d->url,
-                            answer->code);
-    }
-    if (d->bytes >= 0 && answer->total >= 0 && answer->total != d->bytes) {
-        return status_error(STATUS_DATA,
-                            "%s: the server says that the file has %lld bytes, but it should have %lld",
-                            d->url, (long long)answer->total, (long long)d->bytes);
-    }
-    if (!answer->marks_end && d->bytes < 0 && d->sum == NULL) {
-        return status_error(STATUS_DATA,
-                            "%s: the server does not say how long the file is, so kiln cannot tell whether "
-                            "it is complete; give its --sha256 or --md5",
-                            d->url);
-    }
+    FAIL_IF(answer->code != 200 && answer->code != 206, STATUS_DATA,
+            "%s: the server answers with code %ld instead of a file", d->url, answer->code);
+    FAIL_IF(d->bytes >= 0 && answer->total >= 0 && answer->total != d->bytes, STATUS_DATA,
+            "%s: the server says that the file has %lld bytes, but it should have %lld", d->url,
+            (long long)answer->total, (long long)d->bytes);
+    FAIL_IF(!answer->marks_end && d->bytes < 0 && d->sum == NULL, STATUS_DATA,
+            "%s: the server does not say how long the file is, so kiln cannot tell whether it is complete; "
+            "give its --sha256 or --md5",
+            d->url);
     if (answer->code == 206 && (answer->begin != f->have || (f->total >= 0 && answer->total != f->total))) {
         f->restart = true;
         return status_error(STATUS_IO, "%s: the server sends another range than kiln asked for", d->url);
@@ -294,16 +280,13 @@ static struct status put(void *context, const void *bytes, size_t n)
 {
     struct partial *f = context;
     const char *p = bytes;
-    if (f->total >= 0 && (int64_t)n > f->total - f->have) {
-        return status_error(STATUS_DATA, "%s: the server sends more than the %lld bytes that it announced",
-                            f->d->url, (long long)f->total);
-    }
+    FAIL_IF(f->total >= 0 && (int64_t)n > f->total - f->have, STATUS_DATA,
+            "%s: the server sends more than the %lld bytes that it announced", f->d->url,
+            (long long)f->total);
     while (n > 0) {
         ssize_t written = pwrite(f->fd, p, n, f->have);
-        if (written < 0 && errno != EINTR) {
-            return status_error(STATUS_IO, "writing %s failed after %lld bytes: %s", f->part,
-                                (long long)f->have, strerror(errno));
-        }
+        FAIL_IF(written < 0 && errno != EINTR, STATUS_IO, "writing %s failed after %lld bytes: %s", f->part,
+                (long long)f->have, strerror(errno));
         if (written > 0) {
             p += written;
             n -= (size_t)written;
@@ -380,10 +363,9 @@ static struct status try_once(struct partial *f, enum http_end *end, struct http
     };
     struct status s = http_get(&get, end, answer);
     progress_end(&f->progress);
-    if (!failed(s) && f->total >= 0 && f->have < f->total) {
-        return status_error(STATUS_IO, "%s: the server stopped after %lld of %lld bytes", f->d->url,
-                            (long long)f->have, (long long)f->total);
-    }
+    FAIL_IF(!failed(s) && f->total >= 0 && f->have < f->total, STATUS_IO,
+            "%s: the server stopped after %lld of %lld bytes", f->d->url, (long long)f->have,
+            (long long)f->total);
     return s;
 }
 
@@ -430,18 +412,15 @@ static struct status check_part(struct partial *f)
 {
     struct download part = *f->d;
     part.path = f->part;
-    if (fsync(f->fd) != 0) {
-        return status_error(STATUS_IO, "fsync of %s failed: %s", f->part, strerror(errno));
-    }
+    FAIL_IF(fsync(f->fd) != 0, STATUS_IO, "fsync of %s failed: %s", f->part, strerror(errno));
     return check_file(&part);
 }
 
 static struct status put_in_place(struct partial *f)
 {
     char parent[FILE_PATH_BYTES];
-    if (rename(f->part, f->d->path) != 0) {
-        return status_error(STATUS_IO, "cannot rename %s to %s: %s", f->part, f->d->path, strerror(errno));
-    }
+    FAIL_IF(rename(f->part, f->d->path) != 0, STATUS_IO, "cannot rename %s to %s: %s", f->part, f->d->path,
+            strerror(errno));
     unlink(f->from);
     file_parent(parent, f->d->path);
     return file_sync_directory(parent);

@@ -35,14 +35,10 @@ static bool is_http(const char *url)
 struct status fetch_plan_init(struct fetch_plan *plan, const struct fetch_request *request)
 {
     *plan = (struct fetch_plan){.request = *request};
-    if (!is_language(request->language)) {
-        return status_error(STATUS_USAGE, "'%s' is not a language code, such as en, de or simple",
-                            request->language);
-    }
-    if (request->mirror != NULL && !is_http(request->mirror)) {
-        return status_error(STATUS_USAGE, "the mirror '%s' begins neither with http:// nor with https://",
-                            request->mirror);
-    }
+    FAIL_IF(!is_language(request->language), STATUS_USAGE,
+            "'%s' is not a language code, such as en, de or simple", request->language);
+    FAIL_IF(request->mirror != NULL && !is_http(request->mirror), STATUS_USAGE,
+            "the mirror '%s' begins neither with http:// nor with https://", request->mirror);
     return request->sums_file == NULL ? status_ok() : sum_list_read(&plan->sums, request->sums_file);
 }
 
@@ -56,9 +52,8 @@ void fetch_plan_fini(struct fetch_plan *plan)
 static struct status add_item(struct fetch_plan *plan, struct fetch_item **item)
 {
     *item = NULL;
-    if (!ARRAY_RESERVE(plan->items, plan->capacity, plan->n + 1)) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %zu files", plan->n + 1);
-    }
+    FAIL_IF(!ARRAY_RESERVE(plan->items, plan->capacity, plan->n + 1), STATUS_MEMORY,
+            "out of memory for a list of %zu files", plan->n + 1);
     *item = &plan->items[plan->n++];
     **item = (struct fetch_item){.bytes = -1};
     return status_ok();
@@ -185,14 +180,9 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
     enum digest_kind kind;
     struct fetch_item *item;
     struct buf b = {0};
-    if (!is_http(url)) {
-        return status_error(STATUS_USAGE, "'%.200s' begins neither with http:// nor with https://", url);
-    }
-    if (sum != NULL && !digest_kind_of(&kind, sum)) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(!is_http(url), STATUS_USAGE, "'%.200s' begins neither with http:// nor with https://", url);
+    FAIL_IF(sum != NULL && !digest_kind_of(&kind, sum), STATUS_USAGE,
             "'%.80s' is not a checksum: it must have 32 hexadecimal digits (MD5) or 64 (SHA-256)", sum);
-    }
     const char *path = strchr(strstr(url, "://") + 3, '/');
     size_t n = path == NULL ? 0 : strcspn(path, "?#");
     while (path != NULL && memchr(path, '/', n) != NULL) {
@@ -200,9 +190,8 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
         path += step;
         n -= step;
     }
-    if (n == 0 || path[0] == '.' || memchr(path, '\\', n) != NULL) {
-        return status_error(STATUS_USAGE, "'%.200s' does not end with a valid file name", url);
-    }
+    FAIL_IF(n == 0 || path[0] == '.' || memchr(path, '\\', n) != NULL, STATUS_USAGE,
+            "'%.200s' does not end with a valid file name", url);
     TRY(add_item(plan, &item));
     buf_puts(&b, url);
     TRY(copy_text(item->url, sizeof item->url, &b, "URL"));

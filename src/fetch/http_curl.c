@@ -49,9 +49,8 @@ static struct status open_library(void)
         return status_ok();
     }
     TRY(shared_library_open(KILN_CURL_LIBRARY, "libcurl4", symbols));
-    if (lib.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        return status_error(STATUS_INTERNAL, "%s cannot be initialised", KILN_CURL_LIBRARY);
-    }
+    FAIL_IF(lib.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK, STATUS_INTERNAL, "%s cannot be initialised",
+            KILN_CURL_LIBRARY);
     lib.is_open = true;
     return status_ok();
 }
@@ -180,12 +179,9 @@ static struct status explain(const struct transfer *t, enum http_end end, CURLco
     case HTTP_BROKEN: return status_error(STATUS_IO, "%s: the transfer ended early: %s", url, why);
     case HTTP_FAILED: break;
     }
-    if (code == CURLE_ABORTED_BY_CALLBACK) {
-        return status_error(STATUS_PREEMPTED, "%s: stopped by a signal", url);
-    }
-    if (code == CURLE_UNSUPPORTED_PROTOCOL) {
-        return status_error(STATUS_DATA, "%s: kiln does not follow the server's redirect: %s", url, why);
-    }
+    FAIL_IF(code == CURLE_ABORTED_BY_CALLBACK, STATUS_PREEMPTED, "%s: stopped by a signal", url);
+    FAIL_IF(code == CURLE_UNSUPPORTED_PROTOCOL, STATUS_DATA,
+            "%s: kiln does not follow the server's redirect: %s", url, why);
     return status_error(STATUS_DATA, "%s: %s", url, why);
 }
 

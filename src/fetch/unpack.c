@@ -69,9 +69,7 @@ struct status unpack_check(const char *directory, const struct unpack_sum *sums)
     for (const struct unpack_sum *s = sums; s != NULL && s->name != NULL; s++) {
         char path[TEMPORARY_PATH_BYTES + 64];
         snprintf(path, sizeof path, "%s/%s", directory, s->name);
-        if (!file_exists(path)) {
-            return status_error(STATUS_DATA, "%s is missing", path);
-        }
+        FAIL_IF(!file_exists(path), STATUS_DATA, "%s is missing", path);
         TRY(sum_check_file(path, s->sum));
     }
     return status_ok();

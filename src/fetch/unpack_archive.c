@@ -96,16 +96,12 @@ static struct status read_block(struct unpacking *u, size_t *n)
         return damaged(u);
     }
     u->n_bytes += got;
-    if (u->n_bytes > u->most_bytes) {
-        return status_error(
-            STATUS_DATA, "%s unpacks to more than %lld bytes, %d times its size, so kiln does not unpack it",
-            u->path, (long long)u->most_bytes, (int)MOST_RATIO);
-    }
-    if ((uint64_t)u->n_bytes > u->free_bytes) {
-        return status_error(STATUS_IO,
-                            "%s unpacks to more than the %llu bytes that its file system has free; free some",
-                            u->path, (unsigned long long)u->free_bytes);
-    }
+    FAIL_IF(u->n_bytes > u->most_bytes, STATUS_DATA,
+            "%s unpacks to more than %lld bytes, %d times its size, so kiln does not unpack it", u->path,
+            (long long)u->most_bytes, (int)MOST_RATIO);
+    FAIL_IF((uint64_t)u->n_bytes > u->free_bytes, STATUS_IO,
+            "%s unpacks to more than the %llu bytes that its file system has free; free some", u->path,
+            (unsigned long long)u->free_bytes);
     return stop_requested()
                ? status_error(STATUS_PREEMPTED, "stopped by a signal while unpacking %s", u->path)
                : status_ok();
@@ -126,10 +122,8 @@ static struct status check_stream(struct byte_stream *s, unsigned char *block, b
         }
         n_zero = zeros == n ? n_zero + zeros : zeros;
     }
-    if (s->at_gap || s->ends_early || s->n_damaged > 0) {
-        return status_error(STATUS_DATA,
-                            "%s is damaged: its contents are incomplete, or its checksum is wrong", path);
-    }
+    FAIL_IF(s->at_gap || s->ends_early || s->n_damaged > 0, STATUS_DATA,
+            "%s is damaged: its contents are incomplete, or its checksum is wrong", path);
     return !is_tar || n_zero >= TAR_END
                ? status_ok()
                : status_error(STATUS_DATA,
@@ -165,9 +159,8 @@ static struct status unpack_file(struct unpacking *u, const char *target)
         return damaged(u);
     }
     int filter = lib.filter_code(u->archive, 0);
-    if (filter != ARCHIVE_FILTER_GZIP && filter != ARCHIVE_FILTER_BZIP2) {
-        return status_error(STATUS_DATA, "%s is not compressed, although its suffix says so", u->path);
-    }
+    FAIL_IF(filter != ARCHIVE_FILTER_GZIP && filter != ARCHIVE_FILTER_BZIP2, STATUS_DATA,
+            "%s is not compressed, although its suffix says so", u->path);
     TRY(file_writer_open(&w, target));
     struct status s = status_ok();
     while (!failed(s) && n > 0 && !failed(w.status)) {
@@ -217,26 +210,20 @@ static struct status unpack_entry(struct unpacking *u, struct archive_entry *ent
     char path[TEMPORARY_PATH_BYTES + 512], parent[FILE_PATH_BYTES];
     const char *name = lib.entry_pathname_utf8(entry);
     name = name == NULL ? lib.entry_pathname(entry) : name;
-    if (name == NULL || !unpack_name(&name, name, top)) {
-        return status_error(STATUS_DATA,
-                            "%s has a file whose name leads out of the target or is invalid: '%.100s'",
-                            u->path, name == NULL ? "" : name);
-    }
+    FAIL_IF(name == NULL || !unpack_name(&name, name, top), STATUS_DATA,
+            "%s has a file whose name leads out of the target or is invalid: '%.100s'", u->path,
+            name == NULL ? "" : name);
     unsigned type = lib.entry_filetype(entry);
-    if ((type != AE_IFREG && type != AE_IFDIR) || lib.entry_hardlink(entry) != NULL) {
-        return status_error(STATUS_DATA, "%s has '%.100s', which is neither a file nor a directory", u->path,
-                            name);
-    }
+    FAIL_IF((type != AE_IFREG && type != AE_IFDIR) || lib.entry_hardlink(entry) != NULL, STATUS_DATA,
+            "%s has '%.100s', which is neither a file nor a directory", u->path, name);
     if (name[0] == '\0') {
         return type == AE_IFDIR
                    ? status_ok()
                    : status_error(STATUS_DATA, "%s has a file with the name of its own directory", u->path);
     }
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (strlen(path) >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            FILE_PATH_BYTES - 1);
-    }
+    FAIL_IF(strlen(path) >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+            FILE_PATH_BYTES - 1);
     if (type == AE_IFDIR) {
         path[strlen(path) - (path[strlen(path) - 1] == '/')] = '\0';
         return file_make_directories(path);
@@ -257,10 +244,8 @@ static struct status unpack_entries(struct unpacking *u, const char *directory, 
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN) {
             return damaged(u);
         }
-        if (n >= MOST_ENTRIES) {
-            return status_error(STATUS_DATA, "%s has more than %d files, so kiln does not unpack it", u->path,
-                                MOST_ENTRIES);
-        }
+        FAIL_IF(n >= MOST_ENTRIES, STATUS_DATA, "%s has more than %d files, so kiln does not unpack it",
+                u->path, MOST_ENTRIES);
         TRY(unpack_entry(u, entry, directory, top));
     }
 }
@@ -289,9 +274,7 @@ static struct status open_archive(struct unpacking *u, int fd, enum unpack_kind 
 {
     u->archive = lib.read_new();
     u->block = malloc(BLOCK_BYTES);
-    if (u->archive == NULL || u->block == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory to unpack %s", u->path);
-    }
+    FAIL_IF(u->archive == NULL || u->block == NULL, STATUS_MEMORY, "out of memory to unpack %s", u->path);
     int code = lib.support_filter_gzip(u->archive);
     code = code < ARCHIVE_WARN ? code : lib.support_filter_bzip2(u->archive);
     if (kind == UNPACK_FILE) {
@@ -311,10 +294,8 @@ struct status unpack_archive(const char *target, enum unpack_kind kind, const ch
     size_t n;
     CHECK(kind != UNPACK_NONE, "%s is not an archive", archive);
     TRY(open_library());
-    if (file_exists(target)) {
-        return status_error(STATUS_USAGE, "%s already exists, so %s cannot be unpacked there", target,
-                            archive);
-    }
+    FAIL_IF(file_exists(target), STATUS_USAGE, "%s already exists, so %s cannot be unpacked there", target,
+            archive);
     TRY(regular_file_open(&fd, &n, archive));
     struct unpacking u = {
         .path = archive, .archive_bytes = n, .most_bytes = (int64_t)n * MOST_RATIO + ALWAYS_ALLOWED};

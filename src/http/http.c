@@ -44,12 +44,10 @@ static struct status allow_descriptors(int n_connections)
         return status_ok();
     }
     limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
-    if (limit.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return status_error(STATUS_USAGE,
-                            "%d connections need %llu descriptors, this process may have %llu (ulimit -n); "
-                            "allow fewer connections",
-                            n_connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
-    }
+    FAIL_IF(limit.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &limit) != 0, STATUS_USAGE,
+            "%d connections need %llu descriptors, this process may have %llu (ulimit -n); allow fewer "
+            "connections",
+            n_connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
     return status_ok();
 }
 
@@ -95,9 +93,7 @@ struct status http_server_create(struct http_server **server, const struct http_
 {
     struct http_server *s = calloc(1, sizeof *s);
     *server = NULL;
-    if (s == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a server");
-    }
+    FAIL_IF(s == NULL, STATUS_MEMORY, "out of memory for a server");
     *s = (struct http_server){.o = *o, .handler = *handler, .address.fd = -1};
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);

@@ -36,12 +36,9 @@ static struct status read_address(union any_address *a, socklen_t *n, const char
         return status_ok();
     }
     const char *digits = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
-    if (inet_pton(AF_INET, digits, &a->v4.sin_addr) != 1) {
-        return status_error(STATUS_USAGE,
-                            "host '%s' is no address; give one of this machine's, such as 127.0.0.1, ::1 or "
-                            "0.0.0.0 for all",
-                            host);
-    }
+    FAIL_IF(inet_pton(AF_INET, digits, &a->v4.sin_addr) != 1, STATUS_USAGE,
+            "host '%s' is no address; give one of this machine's, such as 127.0.0.1, ::1 or 0.0.0.0 for all",
+            host);
     a->v4.sin_family = AF_INET;
     a->v4.sin_port = htons((uint16_t)port);
     *n = sizeof a->v4;
@@ -106,18 +103,15 @@ static struct status remove_dead(const char *path, const union any_address *addr
     if (lstat(path, &found) != 0) {
         return status_ok(); /* bind says what is wrong with the path, if something is */
     }
-    if (!S_ISSOCK(found.st_mode) || found.st_uid != geteuid()) {
-        return status_error(STATUS_USAGE, "%s exists and is no socket of this user; choose another path",
-                            path);
-    }
+    FAIL_IF(!S_ISSOCK(found.st_mode) || found.st_uid != geteuid(), STATUS_USAGE,
+            "%s exists and is no socket of this user; choose another path", path);
     int fd = open_socket(AF_UNIX);
     bool is_dead = fd >= 0 && connect(fd, &address->any, sizeof address->name) != 0 && errno == ECONNREFUSED;
     if (fd >= 0) {
         close(fd);
     }
-    if (!is_dead || unlink(path) != 0) {
-        return status_error(STATUS_USAGE, "a program listens on %s already; choose another path", path);
-    }
+    FAIL_IF(!is_dead || unlink(path) != 0, STATUS_USAGE,
+            "a program listens on %s already; choose another path", path);
     return status_ok();
 }
 
@@ -125,10 +119,9 @@ struct status http_address_open_unix(struct http_address *a, const char *path)
 {
     *a = (struct http_address){.fd = -1};
     union any_address address = {.name = {.sun_family = AF_UNIX}};
-    if (path[0] == '\0' || strlen(path) >= sizeof address.name.sun_path) {
-        return status_error(STATUS_USAGE, "the path of a unix socket has 1 to %zu bytes, '%s' has %zu",
-                            sizeof address.name.sun_path - 1, path, strlen(path));
-    }
+    FAIL_IF(path[0] == '\0' || strlen(path) >= sizeof address.name.sun_path, STATUS_USAGE,
+            "the path of a unix socket has 1 to %zu bytes, '%s' has %zu", sizeof address.name.sun_path - 1,
+            path, strlen(path));
     memcpy(address.name.sun_path, path, strlen(path) + 1);
     TRY(remove_dead(path, &address));
     a->fd = open_socket(AF_UNIX);
@@ -153,10 +146,9 @@ struct status http_address_take(struct http_address *a, int fd)
     *a = (struct http_address){.fd = -1};
     int listens = 0, type = 0;
     socklen_t n = sizeof listens;
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 || !listens ||
-        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) != 0 || type != SOCK_STREAM) {
-        return status_error(STATUS_USAGE, "descriptor %d is no stream socket that listens", fd);
-    }
+    FAIL_IF(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 || !listens ||
+                getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) != 0 || type != SOCK_STREAM,
+            STATUS_USAGE, "descriptor %d is no stream socket that listens", fd);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     a->fd = fd;

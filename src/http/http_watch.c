@@ -197,9 +197,7 @@ struct status http_watch_create(struct http_watch **watch_, const struct http_wa
 {
     struct http_watch *w = calloc(1, sizeof *w);
     *watch_ = w;
-    if (w == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a server");
-    }
+    FAIL_IF(w == NULL, STATUS_MEMORY, "out of memory for a server");
     *w = (struct http_watch){.events = *events, .wakes_ns = never_ns};
     pthread_mutex_init(&w->lock, NULL);
     w->epoll = epoll_create1(EPOLL_CLOEXEC);

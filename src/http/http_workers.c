@@ -74,9 +74,7 @@ struct status http_workers_create(struct http_workers **workers, int n_threads)
 {
     struct http_workers *w = calloc(1, sizeof *w + (size_t)n_threads * sizeof w->threads[0]);
     *workers = w;
-    if (w == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d threads", n_threads);
-    }
+    FAIL_IF(w == NULL, STATUS_MEMORY, "out of memory for %d threads", n_threads);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     sigset_t before;

@@ -73,9 +73,8 @@ static int spawn(pid_t *pid, int out, int err, const struct words *line, char *c
 static struct status open_pipe(int *in, int *out, bool wanted)
 {
     int ends[2] = {-1, -1};
-    if (wanted && pipe2(ends, O_CLOEXEC) != 0) {
-        return status_error(STATUS_INTERNAL, "cannot make a pipe: %s", strerror(errno));
-    }
+    FAIL_IF(wanted && pipe2(ends, O_CLOEXEC) != 0, STATUS_INTERNAL, "cannot make a pipe: %s",
+            strerror(errno));
     *in = ends[0];
     *out = ends[1];
     return status_ok();

@@ -137,9 +137,7 @@ struct status host_check_ask(struct host_answer *answers, const struct host_list
 {
     enum { AT_ONCE = 64 };
     struct child_job *jobs = calloc((size_t)l->n + 1, sizeof *jobs);
-    if (jobs == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d hosts", l->n);
-    }
+    FAIL_IF(jobs == NULL, STATUS_MEMORY, "out of memory for %d hosts", l->n);
     for (int i = 0; i < l->n; i++) {
         make_question(&jobs[i].line, l->hosts[i].name, ssh_port);
     }

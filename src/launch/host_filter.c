@@ -39,21 +39,14 @@ static struct status name_host(struct named *m, char *part)
         *slots++ = '\0';
     }
     int host = host_list_find(m->list, part);
-    if (host < 0) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(host < 0, STATUS_USAGE,
             "--%s names the host '%.80s', which is not among the hosts; it is HOST[:SLOT,...][@HOST...]",
             m->flag, part);
-    }
-    if (m->hosts[host]) {
-        return status_error(STATUS_USAGE, "--%s names %s twice", m->flag, part);
-    }
+    FAIL_IF(m->hosts[host], STATUS_USAGE, "--%s names %s twice", m->flag, part);
     m->hosts[host] = true;
-    if (slots != NULL &&
-        (*slots == '\0' || *slots == ',' || slots[strlen(slots) - 1] == ',' || strstr(slots, ",,") != NULL)) {
-        return status_error(STATUS_USAGE, "--%s: %s has ':' but lacks a slot; write %s:0,1", m->flag, part,
-                            part);
-    }
+    FAIL_IF(slots != NULL && (*slots == '\0' || *slots == ',' || slots[strlen(slots) - 1] == ',' ||
+                              strstr(slots, ",,") != NULL),
+            STATUS_USAGE, "--%s: %s has ':' but lacks a slot; write %s:0,1", m->flag, part, part);
     for (int i = 0; slots == NULL && i < m->list->hosts[host].n_slots; i++) {
         m->slots[host * HOST_MAX_SLOTS + i] = true;
     }
@@ -118,28 +111,22 @@ static struct status keep_named(struct host_list *l, const char *flag, const cha
 struct status host_filter_apply(const struct host_filter *f, struct host_list *l)
 {
     bool counts = f->num_nodes > 0 || f->num_gpus > 0;
-    if (f->include != NULL && f->exclude != NULL) {
-        return status_error(STATUS_USAGE, "--include and --exclude cannot be combined; give one of them");
-    }
-    if (counts && (f->include != NULL || f->exclude != NULL)) {
-        return status_error(STATUS_USAGE,
-                            "--num_nodes and --num_gpus cannot be given with --include or --exclude");
-    }
+    FAIL_IF(f->include != NULL && f->exclude != NULL, STATUS_USAGE,
+            "--include and --exclude cannot be combined; give one of them");
+    FAIL_IF(counts && (f->include != NULL || f->exclude != NULL), STATUS_USAGE,
+            "--num_nodes and --num_gpus cannot be given with --include or --exclude");
     if (f->include != NULL) {
         TRY(keep_named(l, "include", f->include, true));
     } else if (f->exclude != NULL) {
         TRY(keep_named(l, "exclude", f->exclude, false));
     }
-    if (f->num_nodes > l->n) {
-        return status_error(STATUS_USAGE, "--num_nodes is %" PRId64 ", but there are %d hosts", f->num_nodes,
-                            l->n);
-    }
+    FAIL_IF(f->num_nodes > l->n, STATUS_USAGE, "--num_nodes is %" PRId64 ", but there are %d hosts",
+            f->num_nodes, l->n);
     l->n = f->num_nodes > 0 ? (int)f->num_nodes : l->n;
     for (int i = 0; f->num_gpus > 0 && i < l->n; i++) {
-        if (f->num_gpus > l->hosts[i].n_slots) {
-            return status_error(STATUS_USAGE, "--num_gpus is %" PRId64 ", but %s has %d slots", f->num_gpus,
-                                l->hosts[i].name, l->hosts[i].n_slots);
-        }
+        FAIL_IF(f->num_gpus > l->hosts[i].n_slots, STATUS_USAGE,
+                "--num_gpus is %" PRId64 ", but %s has %d slots", f->num_gpus, l->hosts[i].name,
+                l->hosts[i].n_slots);
         l->hosts[i].n_slots = (int)f->num_gpus;
     }
     return l->n > 0 ? status_ok() : status_error(STATUS_USAGE, "--exclude leaves no slot to run on");

@@ -22,12 +22,11 @@ struct status host_list_check_name(const char *name, const char *source)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     size_t n = strlen(name);
-    if (n == 0 || n >= HOST_NAME_BYTES || name[0] == '-' || name[strspn(name, allowed)] != '\0') {
-        return status_error(STATUS_USAGE,
-                            "%s: '%.80s' is not a host: give a name of 1 to %d letters, digits and .-_, or "
-                            "an IPv4 address; set the user in ssh_config and the port with --ssh_port",
-                            source, name, HOST_NAME_BYTES - 1);
-    }
+    FAIL_IF(n == 0 || n >= HOST_NAME_BYTES || name[0] == '-' || name[strspn(name, allowed)] != '\0',
+            STATUS_USAGE,
+            "%s: '%.80s' is not a host: give a name of 1 to %d letters, digits and .-_, or an IPv4 address; "
+            "set the user in ssh_config and the port with --ssh_port",
+            source, name, HOST_NAME_BYTES - 1);
     return status_ok();
 }
 
@@ -44,17 +43,12 @@ int host_list_find(const struct host_list *l, const char *name)
 struct status host_list_add(struct host_list *l, const char *name, int64_t n_slots, const char *source)
 {
     TRY(host_list_check_name(name, source));
-    if (n_slots < 1 || n_slots > HOST_MAX_SLOTS) {
-        return status_error(STATUS_USAGE, "%s: %s has %" PRId64 " slots, but must have 1 to %d", source, name,
-                            n_slots, HOST_MAX_SLOTS);
-    }
-    if (host_list_find(l, name) >= 0) {
-        return status_error(STATUS_USAGE, "%s: %s occurs twice; give all its slots in one line", source,
-                            name);
-    }
-    if (!ARRAY_RESERVE(l->hosts, l->capacity, l->n + 1)) {
-        return status_error(STATUS_MEMORY, "out of memory for %d hosts", l->n + 1);
-    }
+    FAIL_IF(n_slots < 1 || n_slots > HOST_MAX_SLOTS, STATUS_USAGE,
+            "%s: %s has %" PRId64 " slots, but must have 1 to %d", source, name, n_slots, HOST_MAX_SLOTS);
+    FAIL_IF(host_list_find(l, name) >= 0, STATUS_USAGE, "%s: %s occurs twice; give all its slots in one line",
+            source, name);
+    FAIL_IF(!ARRAY_RESERVE(l->hosts, l->capacity, l->n + 1), STATUS_MEMORY, "out of memory for %d hosts",
+            l->n + 1);
     struct host *h = &l->hosts[l->n++];
     *h = (struct host){.n_slots = (int)n_slots};
     snprintf(h->name, sizeof h->name, "%s", name);
@@ -77,15 +71,13 @@ static struct status add_line(void *context, char *line, const char *source)
     bool has_number = slots != NULL && strncmp(slots, "slots=", 6) == 0;
     errno = 0;
     long long n = has_number ? strtoll(slots + 6, &end, 10) : 0;
-    if (!has_number || end == slots + 6 || *end != '\0' || errno != 0 || more != NULL) {
-        return status_error(STATUS_USAGE,
-                            "%s: '%.60s%s%.60s' is not a host and its slots; write it as \"%.60s slots=8\"",
-                            source, name, slots == NULL ? "" : " ",
-                            more != NULL    ? more
-                            : slots == NULL ? ""
-                                            : slots,
-                            name);
-    }
+    FAIL_IF(!has_number || end == slots + 6 || *end != '\0' || errno != 0 || more != NULL, STATUS_USAGE,
+            "%s: '%.60s%s%.60s' is not a host and its slots; write it as \"%.60s slots=8\"", source, name,
+            slots == NULL ? "" : " ",
+            more != NULL    ? more
+            : slots == NULL ? ""
+                            : slots,
+            name);
     return host_list_add(context, name, n, source);
 }
 
@@ -103,11 +95,8 @@ static struct status set_slots(struct host *h, const json_t *slots)
     for (size_t i = 0; i < json_array_size(slots); i++) {
         const json_t *slot = json_array_get(slots, i);
         json_int_t number = json_is_integer(slot) ? json_integer_value(slot) : -1;
-        if (number < 0 || number > INT16_MAX || (i > 0 && number <= h->slots[i - 1])) {
-            return status_error(STATUS_USAGE,
-                                "--world_info: the slots of %s must be whole numbers in ascending order",
-                                h->name);
-        }
+        FAIL_IF(number < 0 || number > INT16_MAX || (i > 0 && number <= h->slots[i - 1]), STATUS_USAGE,
+                "--world_info: the slots of %s must be whole numbers in ascending order", h->name);
         h->slots[i] = (int16_t)number;
     }
     return status_ok();

@@ -77,9 +77,7 @@ struct status net_test_open(struct net_server *s, int port)
             errno = error;
         }
     }
-    if (!is_open) {
-        return status_error(STATUS_UNAVAILABLE, "cannot listen on port %d: %s", port, strerror(errno));
-    }
+    FAIL_IF(!is_open, STATUS_UNAVAILABLE, "cannot listen on port %d: %s", port, strerror(errno));
     if (!entropy_draw(random, sizeof random)) {
         close(s->fd);
         return status_error(STATUS_UNAVAILABLE, "the system has no random bytes");
@@ -144,12 +142,9 @@ struct status net_test_serve(struct net_server *s, int n_clients, double seconds
 
 static struct status refused(int error, const char *host, int port)
 {
-    if (error == ECONNREFUSED) {
-        return status_error(
-            STATUS_UNAVAILABLE,
+    FAIL_IF(error == ECONNREFUSED, STATUS_UNAVAILABLE,
             "%s refuses port %d: a firewall there rejects it; open the ports above 1024 between the hosts",
             host, port);
-    }
     return status_error(STATUS_UNAVAILABLE,
                         "port %d of %s: %s; a firewall drops it, or an interface is down (on it: ip link; ip "
                         "link set dev eth0 up); open the ports above 1024 between the hosts",
@@ -162,11 +157,9 @@ static struct status connect_to(int *fd, const char *host, int port)
     char service[16];
     snprintf(service, sizeof service, "%d", port);
     int error = getaddrinfo(host, service, &hints, &found);
-    if (error != 0) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "no address for %s (%s): add a line \"ADDRESS %s\" to /etc/hosts here", host,
-                            gai_strerror(error), host);
-    }
+    FAIL_IF(error != 0, STATUS_UNAVAILABLE,
+            "no address for %s (%s): add a line \"ADDRESS %s\" to /etc/hosts here", host, gai_strerror(error),
+            host);
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     set_up(*fd, (int)limit_s);
     error = connect(*fd, found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
@@ -235,13 +228,9 @@ struct status net_test_interface(const char *name)
     if (fd >= 0) {
         close(fd);
     }
-    if (!exists) {
-        return status_error(STATUS_UNAVAILABLE, "there is no interface %.40s: `ip link` lists the interfaces",
-                            name);
-    }
-    if ((request.ifr_flags & IFF_UP) == 0) {
-        return status_error(STATUS_UNAVAILABLE, "interface %s is down: ip link set dev %s up", name, name);
-    }
+    FAIL_IF(!exists, STATUS_UNAVAILABLE, "there is no interface %.40s: `ip link` lists the interfaces", name);
+    FAIL_IF((request.ifr_flags & IFF_UP) == 0, STATUS_UNAVAILABLE,
+            "interface %s is down: ip link set dev %s up", name, name);
     return (request.ifr_flags & IFF_RUNNING) != 0
                ? status_ok()
                : status_error(STATUS_UNAVAILABLE,

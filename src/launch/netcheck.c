@@ -282,10 +282,9 @@ static struct status read_peer(struct peer *p, char *text)
     const char *port = strtok_r(NULL, ":", &rest);
     p->token = strtok_r(NULL, ":", &rest);
     p->port = port == NULL ? -1 : atoi(port);
-    if (p->host == NULL || p->token == NULL || p->port < 0 || p->port > 65535 ||
-        strlen(p->token) != NET_TOKEN_BYTES) {
-        return status_error(STATUS_USAGE, "--peers is written by kiln netcheck itself: HOST:PORT:TOKEN,...");
-    }
+    FAIL_IF(p->host == NULL || p->token == NULL || p->port < 0 || p->port > 65535 ||
+                strlen(p->token) != NET_TOKEN_BYTES,
+            STATUS_USAGE, "--peers is written by kiln netcheck itself: HOST:PORT:TOKEN,...");
     return host_list_check_name(p->host, "--peers");
 }
 
@@ -314,9 +313,7 @@ static void test_connection(const struct peer *p)
 static struct status log_in(struct peer *peers, int *n, int64_t ssh_port, int n_parallel, bool is_last)
 {
     struct child_job *jobs = calloc((size_t)*n + 1, sizeof *jobs);
-    if (jobs == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d hosts", *n);
-    }
+    FAIL_IF(jobs == NULL, STATUS_MEMORY, "out of memory for %d hosts", *n);
     for (int i = 0; i < *n; i++) {
         words_add(&jobs[i].line, "ssh");
         mpi_command_add_ssh(&jobs[i].line, ssh_port);

@@ -73,12 +73,10 @@ static struct status add_begin(struct words *w, const char *self, int n, const c
         words_add(w, "%s", script->command);
         return words_status(w);
     }
-    if (i > 0) {
-        return status_error(STATUS_USAGE,
-                            "%.80s is not one of the scripts that kiln replaces, run_pretraining.py and "
-                            "run_squad.py; write the command as kiln pretrain ...",
-                            i < n ? words[i] : words[i - 1]);
-    }
+    FAIL_IF(i > 0, STATUS_USAGE,
+            "%.80s is not one of the scripts that kiln replaces, run_pretraining.py and run_squad.py; write "
+            "the command as kiln pretrain ...",
+            i < n ? words[i] : words[i - 1]);
     *n_read = 0;
     bool is_kiln = strcmp(words[0], "kiln") == 0;
     if (is_kiln || find_trainer(words[0], false) != NULL) {

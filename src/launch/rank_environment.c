@@ -19,16 +19,11 @@ static struct status add_line(void *context, char *line, const char *source)
         return status_ok();
     }
     size_t n = strspn(line, letters);
-    if (n == 0 || line[n] != '=' || (line[0] >= '0' && line[0] <= '9')) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(n == 0 || line[n] != '=' || (line[0] >= '0' && line[0] <= '9'), STATUS_USAGE,
             "%s: '%.60s' is not NAME=VALUE; a name has letters, digits and _, and no blank before '='",
             source, line);
-    }
-    if (strncmp(line, "OMPI_COMM_WORLD_", 16) == 0 || strncmp(line, "PMIX_", 5) == 0) {
-        return status_error(STATUS_USAGE, "%s: mpirun sets %.*s for each rank; remove the line", source,
-                            (int)n, line);
-    }
+    FAIL_IF(strncmp(line, "OMPI_COMM_WORLD_", 16) == 0 || strncmp(line, "PMIX_", 5) == 0, STATUS_USAGE,
+            "%s: mpirun sets %.*s for each rank; remove the line", source, (int)n, line);
     words_add(variables, "%s", line);
     return words_status(variables);
 }

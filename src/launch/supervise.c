@@ -253,9 +253,7 @@ static struct status check_hosts(const struct supervise *s)
         return status_ok();
     }
     struct host_answer *answers = calloc((size_t)hosts->n + 1, sizeof *answers);
-    if (answers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d hosts", hosts->n);
-    }
+    FAIL_IF(answers == NULL, STATUS_MEMORY, "out of memory for %d hosts", hosts->n);
     struct status t = host_check_ask(answers, hosts, s->job->ssh_port, 4);
     int n_reached = 0, n = hosts->n;
     for (int i = 0; i < n && !failed(t); i++) {
@@ -304,10 +302,8 @@ static struct status prepare_restart(struct course *c, const struct supervise *s
                      ", in %.1f s, from the beginning: no checkpoint was seen",
                      c->n_restarts, c->n_in_row, s->max_restarts, wait);
         }
-        if (!wait_s(c, wait)) {
-            return status_error(STATUS_PREEMPTED,
-                                "stopped by a signal before a restart; start again to resume");
-        }
+        FAIL_IF(!wait_s(c, wait), STATUS_PREEMPTED,
+                "stopped by a signal before a restart; start again to resume");
         struct status t = check_hosts(s);
         if (t.code != STATUS_UNAVAILABLE) {
             return t;

@@ -66,20 +66,15 @@ static void sort_by(struct counting *c, uint32_t *to, const uint32_t *from, int 
 static struct status begin(struct kneser_ney *k, struct counting *c, int64_t n_words)
 {
     bool has_token = false;
-    if (c->n >= UINT32_MAX) {
-        return status_error(STATUS_DATA, "%lld tokens are more than n-grams are counted of (%lld)",
-                            (long long)c->n, (long long)UINT32_MAX - 1);
-    }
+    FAIL_IF(c->n >= UINT32_MAX, STATUS_DATA, "%lld tokens are more than n-grams are counted of (%lld)",
+            (long long)c->n, (long long)UINT32_MAX - 1);
     for (int64_t i = 0; i < c->n; i++) {
-        if (c->ids[i] != NGRAM_BEGIN && (c->ids[i] < 0 || c->ids[i] >= n_words)) {
-            return status_error(STATUS_DATA, "token %lld is %d, but the vocabulary has %lld pieces",
-                                (long long)i, c->ids[i], (long long)n_words);
-        }
+        FAIL_IF(c->ids[i] != NGRAM_BEGIN && (c->ids[i] < 0 || c->ids[i] >= n_words), STATUS_DATA,
+                "token %lld is %d, but the vocabulary has %lld pieces", (long long)i, c->ids[i],
+                (long long)n_words);
         has_token = has_token || c->ids[i] != NGRAM_BEGIN;
     }
-    if (!has_token) {
-        return status_error(STATUS_DATA, "there is no token to count");
-    }
+    FAIL_IF(!has_token, STATUS_DATA, "there is no token to count");
     TRY(allocate(&c->by_token, c->n));
     TRY(allocate(&c->sorted, c->n));
     TRY(allocate(&c->ends, int_larger(c->n, n_words) + 1));

@@ -21,10 +21,9 @@ struct status metrics_open(struct metrics *m, const struct metrics_options *o)
         .lines = {.every = o->lines_every},
         .start_ns = clock_ns(),
     };
-    if (snprintf(m->directory, sizeof m->directory, "%s", o->directory) >= (int)sizeof m->directory) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", o->directory,
-                            sizeof m->directory - 1);
-    }
+    FAIL_IF(snprintf(m->directory, sizeof m->directory, "%s", o->directory) >= (int)sizeof m->directory,
+            STATUS_USAGE, "the path %.60s... is longer than %zu bytes", o->directory,
+            sizeof m->directory - 1);
     char path[sizeof m->directory + sizeof "/log.jsonl"];
     snprintf(path, sizeof path, "%s/log.jsonl", m->directory);
     if (o->silent) {

@@ -544,9 +544,7 @@ static struct status tell_apart(struct run_log *logs, int n_logs)
     }
     for (int i = 0; i < n_logs; i++) {
         char *path = twice[i] ? strdup(logs[i].path) : NULL;
-        if (twice[i] && path == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for the report");
-        }
+        FAIL_IF(twice[i] && path == NULL, STATUS_MEMORY, "out of memory for the report");
         if (twice[i]) {
             free(logs[i].name);
             logs[i].name = path;

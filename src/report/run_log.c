@@ -42,9 +42,8 @@ static void drop_from(struct run_rows *r, int64_t step)
 
 static struct status append_row(struct run_rows *r, const struct run_row *row)
 {
-    if (!ARRAY_RESERVE(r->rows, r->capacity, r->n + 1)) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu lines of a log", r->n + 1);
-    }
+    FAIL_IF(!ARRAY_RESERVE(r->rows, r->capacity, r->n + 1), STATUS_MEMORY,
+            "out of memory for %zu lines of a log", r->n + 1);
     r->rows[r->n++] = *row;
     return status_ok();
 }
@@ -258,9 +257,8 @@ struct status run_log_open(struct run_log *log, const char *run)
     struct file_map m;
     *log = (struct run_log){0};
     int n = snprintf(path, sizeof path, "%s%s", run, file_is_directory(run) ? "/log.jsonl" : "");
-    if (n >= (int)sizeof path) {
-        return status_error(STATUS_DATA, "the path %.60s... is longer than %zu bytes", run, sizeof path - 1);
-    }
+    FAIL_IF(n >= (int)sizeof path, STATUS_DATA, "the path %.60s... is longer than %zu bytes", run,
+            sizeof path - 1);
     TRY(file_map_open(&m, path));
     struct status s = run_log_parse(log, run, (const char *)m.data, m.n);
     file_map_close(&m);

@@ -117,13 +117,10 @@ static struct status make_result(struct fill_result *r, const struct fill_job *j
 {
     int32_t n_words = j->session->tokenizer->n;
     *r = (struct fill_result){.n_masks = count_masks(j), .top_k = top_k < n_words ? top_k : n_words};
-    if (r->n_masks == 0) {
-        return status_error(STATUS_DATA, "the text has no [MASK] to fill");
-    }
-    if (r->n_masks > j->session->net.config.limits.n_labels) {
-        return status_error(STATUS_DATA, "the text has %lld masks, but at most %lld are filled at once",
-                            (long long)r->n_masks, (long long)j->session->net.config.limits.n_labels);
-    }
+    FAIL_IF(r->n_masks == 0, STATUS_DATA, "the text has no [MASK] to fill");
+    FAIL_IF(r->n_masks > j->session->net.config.limits.n_labels, STATUS_DATA,
+            "the text has %lld masks, but at most %lld are filled at once", (long long)r->n_masks,
+            (long long)j->session->net.config.limits.n_labels);
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
     return r->candidates != NULL ? status_ok()
                                  : status_error(STATUS_MEMORY, "out of memory for %lld candidates",
@@ -135,15 +132,12 @@ struct status fill_job_make(struct fill_job *j, const struct session *s, struct 
 {
     *j = (struct fill_job){.session = s, .n_words = s->tokenizer->n};
     TRY(encode(&j->ids, s, scratch, text, n));
-    if ((int64_t)j->ids.n > s->max_length) {
-        return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld",
-                            j->ids.n, (long long)s->max_length);
-    }
+    FAIL_IF((int64_t)j->ids.n > s->max_length, STATUS_DATA,
+            "the text has %zu tokens, but the model reads at most %lld", j->ids.n, (long long)s->max_length);
     TRY(make_result(&j->result, j, top_k));
-    if (j->result.n_masks > s->packer.limits.n_labels) {
-        return status_error(STATUS_DATA, "the text has %lld masks, but at most %lld are filled at once",
-                            (long long)j->result.n_masks, (long long)s->packer.limits.n_labels);
-    }
+    FAIL_IF(j->result.n_masks > s->packer.limits.n_labels, STATUS_DATA,
+            "the text has %lld masks, but at most %lld are filled at once", (long long)j->result.n_masks,
+            (long long)s->packer.limits.n_labels);
     j->request =
         (struct request){.source = {.name = "texts", .self = j, .n = 1, .length = length, .add = add},
                          .n_asked = j->result.n_masks,
@@ -156,9 +150,7 @@ struct status fill_job_make(struct fill_job *j, const struct session *s, struct 
 struct status fill_job_choose(struct fill_job *j, const int32_t *words, int64_t n)
 {
     j->words = malloc((size_t)n * sizeof *words);
-    if (j->words == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld words", (long long)n);
-    }
+    FAIL_IF(j->words == NULL, STATUS_MEMORY, "out of memory for %lld words", (long long)n);
     memcpy(j->words, words, (size_t)n * sizeof *words);
     j->n_words = n;
     j->result.top_k = int_smaller(j->result.top_k, n);

@@ -20,12 +20,9 @@ _Static_assert((int)GENERATE_ALTERNATIVES + 1 == CHOICE_ROOM_TOLD, "a row has ro
 /* A prompt without a token is the begin of a text. */
 static struct status begin_nothing(struct generation *g, const struct tokenizer *t)
 {
-    if (t->special[SPECIAL_BEGIN] < 0) {
-        return status_error(STATUS_DATA,
-                            "prompt %lld is empty, and the model has no token that begins a text: a decoder "
-                            "continues a text",
-                            (long long)g->number);
-    }
+    FAIL_IF(t->special[SPECIAL_BEGIN] < 0, STATUS_DATA,
+            "prompt %lld is empty, and the model has no token that begins a text: a decoder continues a text",
+            (long long)g->number);
     return id_list_append(&g->ids, t->special[SPECIAL_BEGIN])
                ? status_ok()
                : status_error(STATUS_MEMORY, "out of memory for a prompt");
@@ -67,9 +64,8 @@ struct status generation_init_ids(struct generation *g, const struct session *s,
 {
     *g = (struct generation){0};
     for (size_t i = 0; i < n; i++) {
-        if (!id_list_append(&g->ids, ids[i])) {
-            return status_error(STATUS_MEMORY, "out of memory for a prompt of %zu tokens", n);
-        }
+        FAIL_IF(!id_list_append(&g->ids, ids[i]), STATUS_MEMORY, "out of memory for a prompt of %zu tokens",
+                n);
     }
     return begin(g, s, o, number);
 }
@@ -284,9 +280,7 @@ static struct status start(struct generator *r, struct generation *g)
         int64_t longest = (int64_t)g->n_prompt + g->options->max_new_tokens;
         int64_t most = pages_for(int_smaller(longest, r->s->max_length));
         g->pages = malloc((size_t)most * sizeof *g->pages);
-        if (g->pages == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)most);
-        }
+        FAIL_IF(g->pages == NULL, STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)most);
     }
     while (*end != NULL) {
         end = &(*end)->next;
@@ -429,9 +423,7 @@ static struct status rate(struct generation *g, const tensor outputs[MODEL_N_OUT
     if (g->n_rated == g->rated_capacity) {
         size_t capacity = g->n_rated == 0 ? g->n_prompt + 16 : 2 * g->n_rated;
         void *more = realloc(g->rated, capacity * n * sizeof *g->rated);
-        if (more == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for the probabilities of %zu tokens", capacity);
-        }
+        FAIL_IF(more == NULL, STATUS_MEMORY, "out of memory for the probabilities of %zu tokens", capacity);
         g->rated = more;
         g->rated_capacity = capacity;
     }
@@ -447,9 +439,7 @@ static struct status append(struct generator *r, struct generation *g, int32_t i
 {
     const struct generate_options *o = g->options;
     size_t n_new = g->ids.n - g->n_prompt;
-    if (!id_list_append(&g->ids, id)) {
-        return status_error(STATUS_MEMORY, "out of memory for a token");
-    }
+    FAIL_IF(!id_list_append(&g->ids, id), STATUS_MEMORY, "out of memory for a token");
     bool is_end = tokenizer_ends(r->s->tokenizer, id) && !o->ignore_eos;
     g->end = is_end                                    ? GENERATION_AT_END
              : (int64_t)n_new + 1 == o->max_new_tokens ? GENERATION_AT_LENGTH

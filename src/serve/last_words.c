@@ -33,17 +33,12 @@ static struct status append(struct last_words *l, const struct id_list *ids, int
     int64_t n = (int64_t)ids->n, first = int_larger(0, n - 1 - l->session->max_length);
     int64_t most = int_smaller(l->session->packer.limits.n_labels, l->session->max_length);
     struct last_word w = {.first = l->ids.n, .before = same - first, .n = n - same, .guessed = true};
-    if (same == 0 || w.n == 0) {
-        return status_error(STATUS_DATA, "the text has no word after another");
-    }
-    if (w.n > most) {
-        return status_error(STATUS_DATA, "the last word has %lld tokens, more than are asked for (%lld)",
-                            (long long)w.n, (long long)most);
-    }
+    FAIL_IF(same == 0 || w.n == 0, STATUS_DATA, "the text has no word after another");
+    FAIL_IF(w.n > most, STATUS_DATA, "the last word has %lld tokens, more than are asked for (%lld)",
+            (long long)w.n, (long long)most);
     for (int64_t i = first; i < n; i++) {
-        if (!id_list_append(&l->ids, ids->ids[i])) {
-            return status_error(STATUS_MEMORY, "out of memory for the tokens of texts");
-        }
+        FAIL_IF(!id_list_append(&l->ids, ids->ids[i]), STATUS_MEMORY,
+                "out of memory for the tokens of texts");
     }
     buf_append(&l->words, &w, sizeof w);
     l->longest = int_larger(l->longest, w.n);

@@ -32,14 +32,11 @@ void likelihood_fini(struct likelihood *l)
 
 static struct status check_length(const struct likelihood *l, size_t n)
 {
-    if ((int64_t)n == input_form_n_special(&l->session->frame.one)) {
-        return status_error(STATUS_DATA, "the text has no token to predict");
-    }
-    if ((int64_t)n > l->session->max_length) {
-        return status_error(STATUS_DATA,
-                            "the text has %zu tokens with the special ones, but the model reads at most %lld",
-                            n, (long long)l->session->max_length);
-    }
+    FAIL_IF((int64_t)n == input_form_n_special(&l->session->frame.one), STATUS_DATA,
+            "the text has no token to predict");
+    FAIL_IF((int64_t)n > l->session->max_length, STATUS_DATA,
+            "the text has %zu tokens with the special ones, but the model reads at most %lld", n,
+            (long long)l->session->max_length);
     return status_ok();
 }
 
@@ -127,9 +124,7 @@ struct status likelihood_make(struct likelihood *l)
     free(l->order);
     l->work = l->done = 0;
     l->order = calloc((size_t)l->n + 1, sizeof(struct likelihood_text *));
-    if (l->order == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld texts", (long long)l->n);
-    }
+    FAIL_IF(l->order == NULL, STATUS_MEMORY, "out of memory for %lld texts", (long long)l->n);
     for (int64_t i = 0; i < l->n; i++) {
         l->order[i] = text_of(l, i);
     }

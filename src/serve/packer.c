@@ -47,9 +47,8 @@ static struct status allocate_rows(struct packer *p, unsigned wanted)
         }
         p->rows[k] = largest;
         p->rows[k].data = malloc(tensor_bytes(largest) + 1);
-        if (p->rows[k].data == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %s of a batch", model_heads[k].what);
-        }
+        FAIL_IF(p->rows[k].data == NULL, STATUS_MEMORY, "out of memory for %s of a batch",
+                model_heads[k].what);
     }
     return status_ok();
 }
@@ -63,10 +62,8 @@ struct status packer_init(struct packer *p, struct network *net, struct batch_li
         struct packed_batch *turn = &p->turns[i];
         TRY(batch_init(&turn->batch, &net->config.model->layout, limits));
         turn->sequences = calloc((size_t)limits.n_sequences, sizeof *turn->sequences);
-        if (turn->sequences == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for a batch of %lld sequences",
-                                (long long)limits.n_sequences);
-        }
+        FAIL_IF(turn->sequences == NULL, STATUS_MEMORY, "out of memory for a batch of %lld sequences",
+                (long long)limits.n_sequences);
     }
     TRY((wanted >> MODEL_CHOICES & 1) != 0 ? token_choice_init(&p->choice, p->n_tokens) : status_ok());
     return allocate_rows(p, wanted);

@@ -8,9 +8,8 @@ struct status page_pool_init(struct page_pool *p, int64_t n)
                             .uses = calloc((size_t)n + 1, sizeof *p->uses),
                             .n = n,
                             .n_free = n};
-    if (p->free == NULL || p->uses == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)n);
-    }
+    FAIL_IF(p->free == NULL || p->uses == NULL, STATUS_MEMORY, "out of memory for a list of %lld pages",
+            (long long)n);
     for (int64_t i = 0; i < n; i++) {
         p->free[i] = (int32_t)(n - 1 - i);
     }

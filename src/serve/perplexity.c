@@ -11,10 +11,9 @@ struct status perplexity_init(struct perplexity *p, const struct session *s, int
 {
     *p = (struct perplexity){.context = context > 0 ? context : s->max_length};
     p->stride = stride > 0 ? stride : p->context;
-    if (p->context > s->max_length) {
-        return status_error(STATUS_USAGE, "--context is %lld tokens, but the model reads at most %lld",
-                            (long long)p->context, (long long)s->max_length);
-    }
+    FAIL_IF(p->context > s->max_length, STATUS_USAGE,
+            "--context is %lld tokens, but the model reads at most %lld", (long long)p->context,
+            (long long)s->max_length);
     return p->stride <= p->context
                ? status_ok()
                : status_error(STATUS_USAGE,
@@ -79,12 +78,10 @@ struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p
                                   int64_t n, int64_t n_bytes)
 {
     *j = (struct perplexity_job){.p = p, .ids = ids, .n = n};
-    if (n < 2) {
-        return status_error(STATUS_DATA,
-                            "a text of %lld tokens has none to predict, since the first has no token before "
-                            "it: give 2 or more",
-                            (long long)n);
-    }
+    FAIL_IF(
+        n < 2, STATUS_DATA,
+        "a text of %lld tokens has none to predict, since the first has no token before it: give 2 or more",
+        (long long)n);
     j->request = (struct request){
         .source = {.name = "windows", .self = j, .n = n_windows(j), .length = length, .add = add},
         .n_asked = p->context,

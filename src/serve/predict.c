@@ -20,9 +20,7 @@ struct status predict_run(struct packer *p, struct request *r, const struct pred
         show(o->progress, r, start);
         r->cancelled = !r->ended && o->stopped != NULL && o->stopped();
     }
-    if (r->cancelled) {
-        return status_error(STATUS_PREEMPTED, "stopped by a signal while predicting; nothing was written");
-    }
+    FAIL_IF(r->cancelled, STATUS_PREEMPTED, "stopped by a signal while predicting; nothing was written");
     if (o->progress != NULL && !failed(r->status)) {
         progress_end(o->progress);
     }

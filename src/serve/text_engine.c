@@ -325,9 +325,7 @@ struct status text_engine_create(struct text_engine **engine, const struct text_
 {
     struct text_engine *e = calloc(1, sizeof *e);
     *engine = e;
-    if (e == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for what computes");
-    }
+    FAIL_IF(e == NULL, STATUS_MEMORY, "out of memory for what computes");
     e->options = *o;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
@@ -383,9 +381,7 @@ struct status text_engine_add_lane(struct text_engine *e, struct lane **lane, st
 {
     struct lane *l = calloc(1, sizeof *l);
     *lane = l;
-    if (l == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a session's works");
-    }
+    FAIL_IF(l == NULL, STATUS_MEMORY, "out of memory for a session's works");
     *l = (struct lane){.engine = e, .session = s, .next = e->lanes, .generates = s->pages.n > 0};
     e->lanes = l;
     return l->generates ? init_generator(l) : status_ok();

@@ -84,10 +84,9 @@ static struct status add(struct embedding_call *e, struct embed_input *in, struc
                          const json_t *text)
 {
     struct text_bytes bytes = {json_string_value(text), json_string_length(text)};
-    if (!e->takes_empty && (json_is_string(text) ? bytes.n : json_array_size(text)) == 0 &&
-        (json_is_string(text) || json_is_array(text))) {
-        return status_error(STATUS_DATA, "text %lld of \"%s\" is empty", (long long)in->texts.n, e->key);
-    }
+    FAIL_IF(!e->takes_empty && (json_is_string(text) ? bytes.n : json_array_size(text)) == 0 &&
+                (json_is_string(text) || json_is_array(text)),
+            STATUS_DATA, "text %lld of \"%s\" is empty", (long long)in->texts.n, e->key);
     if (json_is_string(text)) {
         e->call->n_characters += call_characters(bytes.bytes, bytes.n);
         return embed_input_add(in, scratch, &bytes);

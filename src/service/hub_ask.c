@@ -41,9 +41,8 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
         return status_error(STATUS_DATA,
                             "\"inputs\" must be {\"question\": a string, \"context\": a string}");
     }
-    if (question[0] == '\0' || context[0] == '\0') {
-        return status_error(STATUS_DATA, "the %s is empty", question[0] == '\0' ? "question" : "context");
-    }
+    FAIL_IF(question[0] == '\0' || context[0] == '\0', STATUS_DATA, "the %s is empty",
+            question[0] == '\0' ? "question" : "context");
     TRY(ask_job_make(j, &c->model->sessions[ANSWER_ASK], scratch, question, context, strlen(context),
                      options));
     c->n_characters +=

@@ -91,9 +91,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     const struct fill_options *o = options;
     const char *text = json_string_value(input);
     size_t n = json_string_length(input);
-    if (text == NULL) {
-        return status_error(STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
-    }
+    FAIL_IF(text == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
     TRY(fill_job_make(j, &c->model->sessions[ANSWER_FILL], scratch, text, n, o->top_k));
     c->n_characters += call_characters(text, n);
     c->n_tokens += (int64_t)j->ids.n;

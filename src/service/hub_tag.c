@@ -277,9 +277,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     struct tag_text_job *j = job;
     const struct tag_options *o = options;
     struct text_bytes text = {json_string_value(input), json_string_length(input)};
-    if (text.bytes == NULL) {
-        return status_error(STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
-    }
+    FAIL_IF(text.bytes == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
     TRY(tag_text_job_make(j, &c->model->sessions[ANSWER_TAG], scratch, &text, o->stride));
     c->n_characters += call_characters(text.bytes, text.n);
     c->n_tokens += j->windows.n_rows;

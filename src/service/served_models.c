@@ -106,9 +106,7 @@ static struct status open_model(struct served_models *set, struct served_model *
     set->n++; /* closed from now on */
     m->path = strdup(source->path);
     m->name = served_source_name(source);
-    if (m->path == NULL || m->name == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the name of a model");
-    }
+    FAIL_IF(m->path == NULL || m->name == NULL, STATUS_MEMORY, "out of memory for the name of a model");
     TRY(session_open_files(&m->model, source->path));
     TRY(open_chat(m));
     return session_plan_model(&m->plan, &m->model, &set->options.session);
@@ -148,12 +146,9 @@ static struct status check_names(const struct served_models *set)
 {
     for (int i = 0; i < set->n; i++) {
         for (int k = 0; k < i; k++) {
-            if (strcmp(set->models[i].name, set->models[k].name) == 0) {
-                return status_error(STATUS_USAGE,
-                                    "%s and %s are both served as %s: give one of them another name, "
-                                    "--model NAME=DIR",
-                                    set->models[k].path, set->models[i].path, set->models[i].name);
-            }
+            FAIL_IF(strcmp(set->models[i].name, set->models[k].name) == 0, STATUS_USAGE,
+                    "%s and %s are both served as %s: give one of them another name, --model NAME=DIR",
+                    set->models[k].path, set->models[i].path, set->models[i].name);
         }
     }
     return status_ok();
@@ -210,9 +205,7 @@ static struct status plan(struct served_models *set)
 static struct status open_all(struct served_models *set, const struct served_source *sources, int n)
 {
     set->models = calloc((size_t)n + 1, sizeof *set->models);
-    if (set->models == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d models", n);
-    }
+    FAIL_IF(set->models == NULL, STATUS_MEMORY, "out of memory for %d models", n);
     for (int i = 0; i < n; i++) {
         for (int a = 0; a < SERVED_ANSWERS; a++) {
             set->models[i].why_not[a] = status_error(STATUS_UNAVAILABLE, "it has not been planned");
@@ -227,9 +220,7 @@ struct status served_models_open(struct served_models **set, const struct served
                                  const struct served_options *o)
 {
     *set = calloc(1, sizeof **set);
-    if (*set == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d models", n);
-    }
+    FAIL_IF(*set == NULL, STATUS_MEMORY, "out of memory for %d models", n);
     (*set)->options = *o;
     struct status s = open_all(*set, sources, n);
     if (failed(s)) {

@@ -306,18 +306,13 @@ static struct status open_run(struct watched_runs *w, const struct served_source
     if (asprintf(&run->log, "%s/log.jsonl", source->path) < 0) {
         run->log = NULL;
     }
-    if (run->name == NULL || run->directory == NULL || run->log == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a run");
-    }
-    if (!file_is_directory(source->path)) {
-        return status_error(
-            STATUS_USAGE, "--watch %.200s is no directory: give the output directory of a run", source->path);
-    }
+    FAIL_IF(run->name == NULL || run->directory == NULL || run->log == NULL, STATUS_MEMORY,
+            "out of memory for a run");
+    FAIL_IF(!file_is_directory(source->path), STATUS_USAGE,
+            "--watch %.200s is no directory: give the output directory of a run", source->path);
     for (const char *p = run->name; *p != '\0'; p++) {
-        if ((unsigned char)*p < ' ' || *p == '/') {
-            return status_error(STATUS_USAGE, "--watch %.200s has no name: give it one, --watch NAME=DIR",
-                                source->path);
-        }
+        FAIL_IF((unsigned char)*p < ' ' || *p == '/', STATUS_USAGE,
+                "--watch %.200s has no name: give it one, --watch NAME=DIR", source->path);
     }
     int before = watched_runs_find(w, run->name);
     return before == w->n - 1
@@ -332,9 +327,8 @@ static struct status open_runs(struct watched_runs *w)
 {
     w->runs = calloc((size_t)w->options.n_runs + 1, sizeof *w->runs);
     w->block = malloc(BLOCK_BYTES);
-    if (w->runs == NULL || w->block == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d runs", w->options.n_runs);
-    }
+    FAIL_IF(w->runs == NULL || w->block == NULL, STATUS_MEMORY, "out of memory for %d runs",
+            w->options.n_runs);
     for (int i = 0; i < w->options.n_runs; i++) {
         TRY(open_run(w, &w->options.runs[i]));
     }
@@ -349,9 +343,7 @@ static struct status open_runs(struct watched_runs *w)
 struct status watched_runs_create(struct watched_runs **w, const struct watch_options *o)
 {
     *w = calloc(1, sizeof **w);
-    if (*w == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d runs", o->n_runs);
-    }
+    FAIL_IF(*w == NULL, STATUS_MEMORY, "out of memory for %d runs", o->n_runs);
     (*w)->options = *o;
     pthread_mutex_init(&(*w)->lock, NULL);
     pthread_cond_init(&(*w)->changed, NULL);

@@ -61,12 +61,9 @@ struct status added_tokens_add(struct added_tokens *l, const char *content, size
         }
         return status_ok();
     }
-    if (n == 0 || n > MOST_BYTES || token.id < 0 || token.id >= MOST_ID) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(n == 0 || n > MOST_BYTES || token.id < 0 || token.id >= MOST_ID, STATUS_DATA,
             "%s: the added token '%.60s' has id %d; it must have 1 to %d bytes and an id of 0 or more",
             source, content, token.id, MOST_BYTES);
-    }
     TRY(grow(l));
     token.at = l->text.n;
     token.n = n;

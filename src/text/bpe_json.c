@@ -16,11 +16,9 @@ static struct status read_line(struct bpe_merges *m, const char *line, size_t n,
 {
     const char *space = memchr(line, ' ', n);
     size_t n_left = space == NULL ? 0 : (size_t)(space - line);
-    if (n_left == 0 || n_left + 1 == n || memchr(space + 1, ' ', n - n_left - 1) != NULL) {
-        return status_error(STATUS_DATA,
-                            "%s:%lld: a line must have two pieces with a space between them, but is '%.*s'",
-                            source, (long long)number, n > 60 ? 60 : (int)n, line);
-    }
+    FAIL_IF(n_left == 0 || n_left + 1 == n || memchr(space + 1, ' ', n - n_left - 1) != NULL, STATUS_DATA,
+            "%s:%lld: a line must have two pieces with a space between them, but is '%.*s'", source,
+            (long long)number, n > 60 ? 60 : (int)n, line);
     return bpe_merges_add(m, (struct text_bytes){line, n_left},
                           (struct text_bytes){space + 1, n - n_left - 1}, source, number);
 }
@@ -28,9 +26,7 @@ static struct status read_line(struct bpe_merges *m, const char *line, size_t n,
 struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_t n, const char *source)
 {
     static const char version[] = "#version";
-    if (n == 0) {
-        return status_error(STATUS_DATA, "%s is empty: merges.txt has at least a line", source);
-    }
+    FAIL_IF(n == 0, STATUS_DATA, "%s is empty: merges.txt has at least a line", source);
     int64_t number = 0;
     for (size_t at = utf8_mark_bytes(text, n), end; at < n; at = end + 1) {
         const char *feed = memchr(text + at, '\n', n - at);
@@ -71,12 +67,10 @@ static struct status check_neutral(const json_t *model, const char *source)
         bool is_neutral = value == NULL || json_is_null(value) || json_is_false(value) ||
                           (json_is_string(value) && json_string_length(value) == 0) ||
                           (json_is_number(value) && json_number_value(value) == 0);
-        if (!is_neutral) {
-            return status_error(STATUS_DATA,
-                                "%s: the model's \"%s\" is set; kiln's byte-level BPE does not support it "
-                                "and would give other ids",
-                                source, keys[i]);
-        }
+        FAIL_IF(!is_neutral, STATUS_DATA,
+                "%s: the model's \"%s\" is set; kiln's byte-level BPE does not support it and would give "
+                "other ids",
+                source, keys[i]);
     }
     return status_ok();
 }
@@ -104,12 +98,11 @@ static struct status read_split(enum bpe_pattern *pattern, const json_t *part, c
     TRY(json_get_bool(part, source, "invert", false, &invert));
     bool is_gpt2 = strcmp(regex, gpt2_pattern) == 0;
     *pattern = is_gpt2 ? BPE_GPT2 : BPE_BLOOM;
-    if (invert || strcmp(behavior, "Isolated") != 0 || (!is_gpt2 && strcmp(regex, bloom_pattern) != 0)) {
-        return status_error(STATUS_DATA,
-                            "%s: the pre_tokenizer splits by '%.200s', but kiln knows only the patterns of "
-                            "GPT-2 and BLOOM, with the behavior Isolated",
-                            source, regex);
-    }
+    FAIL_IF(invert || strcmp(behavior, "Isolated") != 0 || (!is_gpt2 && strcmp(regex, bloom_pattern) != 0),
+            STATUS_DATA,
+            "%s: the pre_tokenizer splits by '%.200s', but kiln knows only the patterns of GPT-2 and BLOOM, "
+            "with the behavior Isolated",
+            source, regex);
     return status_ok();
 }
 
@@ -143,9 +136,7 @@ static struct status read_pre_tokenizer(enum bpe_pattern *pattern, const json_t 
 /* Merges are pairs, or texts with a space between them in older files. */
 static struct status read_merge_list(struct bpe_merges *m, const json_t *merges, const char *source)
 {
-    if (!json_is_array(merges)) {
-        return status_error(STATUS_DATA, "%s: the model's \"merges\" must be a list", source);
-    }
+    FAIL_IF(!json_is_array(merges), STATUS_DATA, "%s: the model's \"merges\" must be a list", source);
     for (size_t i = 0; i < json_array_size(merges); i++) {
         const json_t *merge = json_array_get(merges, i), *left = json_array_get(merge, 0),
                      *right = json_array_get(merge, 1);
@@ -169,12 +160,9 @@ struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const j
 {
     const json_t *model = json_object_get(root, "model"), *normalizer = json_object_get(root, "normalizer");
     *bpe = (struct bpe){0};
-    if (normalizer != NULL && !json_is_null(normalizer)) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(normalizer != NULL && !json_is_null(normalizer), STATUS_DATA,
             "%s has a normalizer, which would change the text; kiln supports byte-level BPE only without one",
             source);
-    }
     TRY(check_neutral(model, source));
     TRY(read_pre_tokenizer(&bpe->pattern, json_object_get(root, "pre_tokenizer"), source));
     TRY(bpe_merges_init(&bpe->merges, json_object_get(model, "vocab"), source));

@@ -104,15 +104,10 @@ static struct status sort_by_id(const char **texts, int32_t n, const json_t *pie
     json_object_foreach((json_t *)pieces, text, value)
     {
         json_int_t id = json_integer_value(value);
-        if (!json_is_integer(value) || id < 0 || id >= n) {
-            return status_error(STATUS_DATA,
-                                "%s: the id of piece '%.60s' must be a whole number from 0 to %d", source,
-                                text, n - 1);
-        }
-        if (texts[id] != NULL) {
-            return status_error(STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld",
-                                source, texts[id], text, (long long)id);
-        }
+        FAIL_IF(!json_is_integer(value) || id < 0 || id >= n, STATUS_DATA,
+                "%s: the id of piece '%.60s' must be a whole number from 0 to %d", source, text, n - 1);
+        FAIL_IF(texts[id] != NULL, STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld",
+                source, texts[id], text, (long long)id);
         texts[id] = text;
     }
     return status_ok();
@@ -127,10 +122,8 @@ static struct status put_pieces(struct bpe_merges *m, const char *const *texts, 
         if (texts[id] == NULL) {
             continue;
         }
-        if (n > BPE_PIECE_MAX_BYTES) {
-            return status_error(STATUS_DATA, "%s: the piece of id %d has %zu bytes, more than %d", source, id,
-                                n, BPE_PIECE_MAX_BYTES);
-        }
+        FAIL_IF(n > BPE_PIECE_MAX_BYTES, STATUS_DATA, "%s: the piece of id %d has %zu bytes, more than %d",
+                source, id, n, BPE_PIECE_MAX_BYTES);
         if (!read_bytes(m, &m->bytes, texts[id], n)) {
             m->bytes.n = start;
             buf_append(&m->bytes, texts[id], n);
@@ -138,10 +131,8 @@ static struct status put_pieces(struct bpe_merges *m, const char *const *texts, 
         m->starts[id + 1] = (uint32_t)m->bytes.n;
         TRY(buf_status(&m->bytes));
         int32_t *slot = find_name(m, (const char *)m->bytes.data + start, m->bytes.n - start);
-        if (*slot >= 0) {
-            return status_error(STATUS_DATA, "%s: the ids %d and %d have the same bytes, '%.60s'", source,
-                                *slot, id, texts[id]);
-        }
+        FAIL_IF(*slot >= 0, STATUS_DATA, "%s: the ids %d and %d have the same bytes, '%.60s'", source, *slot,
+                id, texts[id]);
         *slot = id;
     }
     return status_ok();
@@ -152,12 +143,9 @@ static struct status find_bytes(struct bpe_merges *m, const char *source)
     for (unsigned b = 0; b < 256; b++) {
         char byte = (char)b;
         m->byte[b] = bpe_merges_id(m, &byte, 1);
-        if (m->byte[b] < 0) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(m->byte[b] < 0, STATUS_DATA,
                 "%s has no piece for the byte 0x%02x; a byte-level vocabulary has one for each of the 256",
                 source, b);
-        }
     }
     return status_ok();
 }
@@ -180,10 +168,8 @@ struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const 
 {
     size_t n = count_ids(pieces);
     *m = (struct bpe_merges){0};
-    if (n == 0 || n > BPE_MOST_PIECES) {
-        return status_error(STATUS_DATA, "%s has %zu pieces; it must have 256 to %d", source, n,
-                            BPE_MOST_PIECES);
-    }
+    FAIL_IF(n == 0 || n > BPE_MOST_PIECES, STATUS_DATA, "%s has %zu pieces; it must have 256 to %d", source,
+            n, BPE_MOST_PIECES);
     memset(m->of_character, -1, sizeof m->of_character);
     for (unsigned b = 0; b < 256; b++) {
         m->of_character[character_of((unsigned char)b)] = (int16_t)b;
@@ -293,12 +279,9 @@ struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struc
     struct status s = buf_status(&bytes);
     buf_fini(&bytes);
     TRY(s);
-    if (merge.id < 0) {
-        return status_error(STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' %s not in the vocabulary",
-                            source, (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes,
-                            merge.left >= 0 && merge.right >= 0 ? "makes a piece that is"
-                                                                : "joins a piece that is");
-    }
+    FAIL_IF(merge.id < 0, STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' %s not in the vocabulary",
+            source, (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes,
+            merge.left >= 0 && merge.right >= 0 ? "makes a piece that is" : "joins a piece that is");
     TRY(make_room(m, source));
     struct bpe_merge *slot = find_slot(m, merge.left, merge.right);
     m->n_merges += slot->left < 0;

@@ -18,9 +18,7 @@ static struct status scratch_create(void **scratch, const struct tokenizer *t)
     const struct vocabulary *v = t->vocabulary;
     struct bpe_scratch *own = malloc(sizeof *own);
     *scratch = NULL;
-    if (own == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
-    }
+    FAIL_IF(own == NULL, STATUS_MEMORY, "out of memory for a tokenizer");
     struct status s = bpe_scratch_init(own, &v->bpe);
     if (failed(s)) {
         free(own);

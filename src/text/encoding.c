@@ -69,9 +69,7 @@ struct status encoding_convert(struct encoding *e, struct buf *out, const char *
         out->n -= room;
         out->data[out->n] = '\0';
         *n_taken = n - left;
-        if (failure == EILSEQ || (failure == EINVAL && is_end)) {
-            return status_error(STATUS_DATA, "is not %s", e->name);
-        }
+        FAIL_IF(failure == EILSEQ || (failure == EINVAL && is_end), STATUS_DATA, "is not %s", e->name);
         failure = failure == E2BIG ? failure : 0;
     }
     return status_ok();

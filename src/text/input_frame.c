@@ -41,12 +41,10 @@ static struct status read_type(struct reading *r, const json_t *piece, bool *is_
 {
     int64_t type = 0;
     TRY(json_get_int(piece, r->source, "type_id", false, &type));
-    if (type < 0 || type > 1 || (type == 0 && r->is_second)) {
-        return status_error(STATUS_DATA,
-                            "%s: the post_processor's \"%s\" has a type_id %lld%s; only segment 0, then "
-                            "segment 1, is supported",
-                            r->source, r->key, (long long)type, type == 0 ? " after a 1" : "");
-    }
+    FAIL_IF(
+        type < 0 || type > 1 || (type == 0 && r->is_second), STATUS_DATA,
+        "%s: the post_processor's \"%s\" has a type_id %lld%s; only segment 0, then segment 1, is supported",
+        r->source, r->key, (long long)type, type == 0 ? " after a 1" : "");
     *is_first = type == 0;
     r->is_second = type == 1;
     return status_ok();
@@ -125,10 +123,8 @@ static struct status read_template(struct input_form *out, const json_t *process
 static struct status read_token(int32_t *id, const json_t *processor, const char *source, const char *key)
 {
     const json_t *value = json_array_get(json_object_get(processor, key), 1);
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > INT32_MAX) {
-        return status_error(STATUS_DATA, "%s: the post_processor's \"%s\" must be a token and its id", source,
-                            key);
-    }
+    FAIL_IF(!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > INT32_MAX,
+            STATUS_DATA, "%s: the post_processor's \"%s\" must be a token and its id", source, key);
     *id = (int32_t)json_integer_value(value);
     return status_ok();
 }
@@ -143,19 +139,16 @@ static struct input_frame bare(void)
 static struct status read_sequence(struct input_frame *f, const json_t *steps, const char *source)
 {
     struct input_frame none = bare(), step;
-    if (!json_is_array(steps) || json_array_size(steps) == 0) {
-        return status_error(STATUS_DATA, "%s: the post_processor's \"processors\" must be a list", source);
-    }
+    FAIL_IF(!json_is_array(steps) || json_array_size(steps) == 0, STATUS_DATA,
+            "%s: the post_processor's \"processors\" must be a list", source);
     *f = none;
     for (size_t i = 0; i < json_array_size(steps); i++) {
         TRY(input_frame_parse(&step, json_array_get(steps, i), source));
         if (!step.given || input_frame_equal(&step, &none)) {
             continue;
         }
-        if (!input_frame_equal(f, &none)) {
-            return status_error(
-                STATUS_DATA, "%s: two steps of the post_processor add tokens; only one is supported", source);
-        }
+        FAIL_IF(!input_frame_equal(f, &none), STATUS_DATA,
+                "%s: two steps of the post_processor add tokens; only one is supported", source);
         *f = step;
     }
     return status_ok();
@@ -217,12 +210,9 @@ struct status input_frame_check(const struct input_frame *f, int32_t n, const ch
     for (int i = 0; f->given && i < 6; i++) {
         const struct input_specials *s = place_of(i < 3 ? &f->one : &f->pair, i % 3);
         for (int k = 0; k < s->n; k++) {
-            if (s->ids[k] >= n) {
-                return status_error(
-                    STATUS_DATA,
+            FAIL_IF(s->ids[k] >= n, STATUS_DATA,
                     "%s: its post_processor adds a token with the id %d, but the vocabulary has %d pieces",
                     source, s->ids[k], n);
-            }
         }
     }
     return status_ok();

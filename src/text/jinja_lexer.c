@@ -245,10 +245,8 @@ static struct status read_operator(struct jinja_lexer *l, int *depth)
             return push(l, JINJA_TOKEN_OPERATOR, 2, NULL);
         }
     }
-    if (c == '\0' || strchr(single, c) == NULL) {
-        return status_error(STATUS_DATA, "line %d: the character '%c' is none of an expression", l->line,
-                            c >= ' ' && c <= '~' ? c : '?');
-    }
+    FAIL_IF(c == '\0' || strchr(single, c) == NULL, STATUS_DATA,
+            "line %d: the character '%c' is none of an expression", l->line, c >= ' ' && c <= '~' ? c : '?');
     *depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
     return push(l, JINJA_TOKEN_OPERATOR, 1, NULL);
 }

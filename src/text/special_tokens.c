@@ -188,9 +188,7 @@ struct status special_tokens_find(struct tokenizer *t, const char *directory)
 struct status special_tokens_set_end(struct tokenizer *t, const char *text, const char *flag)
 {
     int32_t id = tokenizer_find(t, text, strlen(text));
-    if (id < 0) {
-        return status_error(STATUS_USAGE, "--%s is '%.60s', which is no token of the vocabulary", flag, text);
-    }
+    FAIL_IF(id < 0, STATUS_USAGE, "--%s is '%.60s', which is no token of the vocabulary", flag, text);
     t->special[SPECIAL_END] = t->ends[0] = id;
     t->n_ends = 1;
     return status_ok();

@@ -91,9 +91,7 @@ static struct status add_file(struct tokenizer *t)
     json_t *map = added_tokens_map(&t->added);
     t->added_file = map == NULL ? NULL : json_dumps(map, JSON_INDENT(2));
     json_decref(map);
-    if (t->added_file == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for added tokens");
-    }
+    FAIL_IF(t->added_file == NULL, STATUS_MEMORY, "out of memory for added tokens");
     CHECK(t->n_files < TOKENIZER_MAX_FILES, "%d files of a vocabulary", t->n_files);
     struct tokenizer_file files[TOKENIZER_MAX_FILES];
     memcpy(files, t->files, sizeof files);
@@ -163,10 +161,8 @@ void tokenizer_fini(struct tokenizer *t)
 
 struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case)
 {
-    if (lower_case && !t->kind->has_letter_case) {
-        return status_error(STATUS_USAGE, "a %s tokenizer keeps the case of text; leave out --do_lower_case",
-                            t->kind->name);
-    }
+    FAIL_IF(lower_case && !t->kind->has_letter_case, STATUS_USAGE,
+            "a %s tokenizer keeps the case of text; leave out --do_lower_case", t->kind->name);
     t->lower_case = lower_case;
     return status_ok();
 }
@@ -174,12 +170,10 @@ struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case)
 struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, const char *what)
 {
     for (int i = 0; i < SPECIAL_COUNT; i++) {
-        if ((wanted >> i & 1) != 0 && t->special[i] < 0) {
-            return status_error(STATUS_DATA,
-                                "the vocabulary of this %s tokenizer has no %s token, which %s needs; use a "
-                                "vocabulary that has one",
-                                t->kind->name, special_names[i], what);
-        }
+        FAIL_IF((wanted >> i & 1) != 0 && t->special[i] < 0, STATUS_DATA,
+                "the vocabulary of this %s tokenizer has no %s token, which %s needs; use a vocabulary that "
+                "has one",
+                t->kind->name, special_names[i], what);
     }
     return status_ok();
 }
@@ -244,10 +238,8 @@ bool tokenizer_continues_word(const struct tokenizer *t, int32_t id)
 struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= t->n) {
-            return status_error(STATUS_DATA, "token %zu has the id %d, but the vocabulary has %d pieces", i,
-                                ids[i], t->n);
-        }
+        FAIL_IF(ids[i] < 0 || ids[i] >= t->n, STATUS_DATA,
+                "token %zu has the id %d, but the vocabulary has %d pieces", i, ids[i], t->n);
     }
     for (size_t begin = 0, end = 0; begin < n; begin = end) {
         while (end < n && ids[end] < n_own(t)) {
@@ -270,9 +262,7 @@ struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const
 struct status tokenizer_scratch_init(struct tokenizer_scratch *s, const struct tokenizer *t)
 {
     *s = (struct tokenizer_scratch){.tokenizer = t};
-    if (t->n == 0) {
-        return status_error(STATUS_DATA, "the model has no vocabulary, so kiln cannot encode text");
-    }
+    FAIL_IF(t->n == 0, STATUS_DATA, "the model has no vocabulary, so kiln cannot encode text");
     return t->kind->scratch_create(&s->own, t);
 }
 

@@ -31,10 +31,8 @@ static struct status parse_length(struct tokenizer_config *c, const json_t *obje
     const double none = 1e15;
     double length = none;
     TRY(json_get_real(object, source, "model_max_length", false, &length));
-    if (!(length >= 1)) {
-        return status_error(STATUS_DATA, "%s: \"model_max_length\" is %g, but must be at least 1", source,
-                            length);
-    }
+    FAIL_IF(!(length >= 1), STATUS_DATA, "%s: \"model_max_length\" is %g, but must be at least 1", source,
+            length);
     if (length < none) {
         c->model_max_length = (int64_t)length;
     }
@@ -45,10 +43,9 @@ static struct status parse_length(struct tokenizer_config *c, const json_t *obje
 static struct status check_flag(const json_t *object, const char *source, const char *key, bool wanted)
 {
     const json_t *value = json_object_get(object, key);
-    if (json_is_boolean(value) && json_is_true(value) != wanted) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is %s; only %s is supported here", source, key,
-                            wanted ? "false" : "true", wanted ? "true" : "false");
-    }
+    FAIL_IF(json_is_boolean(value) && json_is_true(value) != wanted, STATUS_DATA,
+            "%s: \"%s\" is %s; only %s is supported here", source, key, wanted ? "false" : "true",
+            wanted ? "true" : "false");
     return status_ok();
 }
 

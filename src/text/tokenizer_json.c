@@ -11,9 +11,8 @@ static struct status check_type(const json_t *root, const char *source, const ch
     const char *type = "absent";
     const json_t *part = json_object_get(root, key);
     TRY(json_get_string(part, source, "type", false, &type));
-    if (strcmp(type, wanted) != 0) {
-        return status_error(STATUS_DATA, "%s: its %s is %.60s, but BERT's is %s", source, key, type, wanted);
-    }
+    FAIL_IF(strcmp(type, wanted) != 0, STATUS_DATA, "%s: its %s is %.60s, but BERT's is %s", source, key,
+            type, wanted);
     return status_ok();
 }
 
@@ -21,10 +20,7 @@ static struct status check_flag(const json_t *object, const char *source, const 
 {
     bool value = true;
     TRY(json_get_bool(object, source, key, false, &value));
-    if (!value) {
-        return status_error(STATUS_DATA, "%s: the normalizer's \"%s\" is false; only true is supported",
-                            source, key);
-    }
+    FAIL_IF(!value, STATUS_DATA, "%s: the normalizer's \"%s\" is false; only true is supported", source, key);
     return status_ok();
 }
 
@@ -38,12 +34,10 @@ static struct status parse_normalizer(struct tokenizer_json *t, const json_t *ro
     t->lower_case = true;
     TRY(json_get_bool(normalizer, source, "lowercase", false, &t->lower_case));
     const json_t *strip = json_object_get(normalizer, "strip_accents");
-    if (json_is_boolean(strip) && json_is_true(strip) != t->lower_case) {
-        return status_error(STATUS_DATA,
-                            "%s: the normalizer's \"strip_accents\" is %s and \"lowercase\" is %s; only both "
-                            "the same are supported",
-                            source, json_is_true(strip) ? "true" : "false", t->lower_case ? "true" : "false");
-    }
+    FAIL_IF(json_is_boolean(strip) && json_is_true(strip) != t->lower_case, STATUS_DATA,
+            "%s: the normalizer's \"strip_accents\" is %s and \"lowercase\" is %s; only both the same are "
+            "supported",
+            source, json_is_true(strip) ? "true" : "false", t->lower_case ? "true" : "false");
     return status_ok();
 }
 
@@ -51,10 +45,8 @@ static struct status check_text(const json_t *object, const char *source, const 
 {
     const char *value = wanted;
     TRY(json_get_string(object, source, key, false, &value));
-    if (strcmp(value, wanted) != 0) {
-        return status_error(STATUS_DATA, "%s: the model's \"%s\" is '%.60s', but BERT's is '%s'", source, key,
-                            value, wanted);
-    }
+    FAIL_IF(strcmp(value, wanted) != 0, STATUS_DATA, "%s: the model's \"%s\" is '%.60s', but BERT's is '%s'",
+            source, key, value, wanted);
     return status_ok();
 }
 
@@ -66,10 +58,9 @@ static struct status check_model(const json_t *model, const char *source)
     TRY(check_text(model, source, "continuing_subword_prefix", "##"));
     int64_t max_chars = BASIC_WORD_MAX_CHARS;
     TRY(json_get_int(model, source, "max_input_chars_per_word", false, &max_chars));
-    if (max_chars != BASIC_WORD_MAX_CHARS) {
-        return status_error(STATUS_DATA, "%s: \"max_input_chars_per_word\" is %lld; only %d is supported",
-                            source, (long long)max_chars, BASIC_WORD_MAX_CHARS);
-    }
+    FAIL_IF(max_chars != BASIC_WORD_MAX_CHARS, STATUS_DATA,
+            "%s: \"max_input_chars_per_word\" is %lld; only %d is supported", source, (long long)max_chars,
+            BASIC_WORD_MAX_CHARS);
     return status_ok();
 }
 
@@ -83,25 +74,18 @@ struct piece_list {
 static struct status put_piece(struct piece_list *l, const char *source, const char *piece, const json_t *id)
 {
     json_int_t i = json_integer_value(id);
-    if (!json_is_integer(id) || i < 0 || (uint64_t)i >= l->capacity) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(!json_is_integer(id) || i < 0 || (uint64_t)i >= l->capacity, STATUS_DATA,
             "%s: the id of piece '%.60s' must be a whole number from 0 to %zu, one for each piece", source,
             piece, l->capacity - 1);
-    }
-    if (l->pieces[i] != NULL && strcmp(l->pieces[i], piece) != 0) {
-        return status_error(STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld", source,
-                            l->pieces[i], piece, (long long)i);
-    }
-    if (strpbrk(piece, "\r\n") != NULL) {
-        return status_error(STATUS_DATA, "%s: the piece of id %lld has a line break", source, (long long)i);
-    }
-    if (i == 0 && utf8_mark_bytes(piece, strlen(piece)) > 0) {
-        return status_error(STATUS_DATA,
-                            "%s: the piece of id 0 begins with a byte-order mark, so no text has it; take "
-                            "the mark out (the file was made from a vocab.txt that began with one)",
-                            source);
-    }
+    FAIL_IF(l->pieces[i] != NULL && strcmp(l->pieces[i], piece) != 0, STATUS_DATA,
+            "%s: the pieces '%.60s' and '%.60s' have the same id %lld", source, l->pieces[i], piece,
+            (long long)i);
+    FAIL_IF(strpbrk(piece, "\r\n") != NULL, STATUS_DATA, "%s: the piece of id %lld has a line break", source,
+            (long long)i);
+    FAIL_IF(i == 0 && utf8_mark_bytes(piece, strlen(piece)) > 0, STATUS_DATA,
+            "%s: the piece of id 0 begins with a byte-order mark, so no text has it; take the mark out (the "
+            "file was made from a vocab.txt that began with one)",
+            source);
     l->pieces[i] = piece;
     return status_ok();
 }
@@ -112,11 +96,9 @@ static struct status put_added(struct piece_list *l, const char *source, json_t 
     const char *content = "";
     TRY(json_get_string(token, source, "content", true, &content));
     json_t *id = json_object_get(token, "id"), *other = json_object_get(ids, content);
-    if (other != NULL && !json_equal(id, other)) {
-        return status_error(
-            STATUS_DATA, "%s: the added token '%.60s' has the id %lld, but %lld elsewhere in the file",
-            source, content, (long long)json_integer_value(id), (long long)json_integer_value(other));
-    }
+    FAIL_IF(other != NULL && !json_equal(id, other), STATUS_DATA,
+            "%s: the added token '%.60s' has the id %lld, but %lld elsewhere in the file", source, content,
+            (long long)json_integer_value(id), (long long)json_integer_value(other));
     TRY(put_piece(l, source, content, id));
     return json_object_set(ids, content, id) == 0
                ? status_ok()
@@ -164,10 +146,8 @@ static struct status parse_pieces(struct tokenizer_json *t, const char *source, 
     const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
     const json_t *added = json_object_get(root, "added_tokens");
     struct piece_list l = {.capacity = n_ids(vocab, added)};
-    if (!json_is_object(vocab) || l.capacity == 0) {
-        return status_error(STATUS_DATA, "%s: the model's \"vocab\" must be an object from pieces to ids",
-                            source);
-    }
+    FAIL_IF(!json_is_object(vocab) || l.capacity == 0, STATUS_DATA,
+            "%s: the model's \"vocab\" must be an object from pieces to ids", source);
     l.pieces = calloc(l.capacity, sizeof *l.pieces);
     struct status s =
         l.pieces == NULL ? status_error(STATUS_MEMORY, "%s: out of memory for %zu pieces", source, l.capacity)

@@ -68,12 +68,10 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
         return wordpiece_tokenizer_open(t, path, lower_case);
     }
     TRY(open_bpe_json(t, added, &found, path));
-    if (!found) {
-        return status_error(STATUS_DATA,
-                            "%s is JSON, but not the tokenizer.json of a byte-level BPE; a vocab.json needs "
-                            "merges.txt beside it (--merge_file), and WordPiece needs vocab.txt",
-                            path);
-    }
+    FAIL_IF(!found, STATUS_DATA,
+            "%s is JSON, but not the tokenizer.json of a byte-level BPE; a vocab.json needs merges.txt "
+            "beside it (--merge_file), and WordPiece needs vocab.txt",
+            path);
     struct status s = tokenizer_set_lower_case(t, lower_case);
     if (failed(s)) {
         tokenizer_fini(t);

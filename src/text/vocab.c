@@ -176,17 +176,12 @@ static struct status split_lines(struct vocab *v, const char *source)
         if (n == 0) {
             first_empty = n_empty++ == 0 ? v->n + 1 : first_empty;
         }
-        if (n > VOCAB_PIECE_MAX_BYTES) {
-            return status_error(STATUS_DATA,
-                                "%s: the piece of line %d has %zu bytes, but at most %d are allowed%s",
-                                source, v->n + 1, n, VOCAB_PIECE_MAX_BYTES, form_advice(v));
-        }
+        FAIL_IF(n > VOCAB_PIECE_MAX_BYTES, STATUS_DATA,
+                "%s: the piece of line %d has %zu bytes, but at most %d are allowed%s", source, v->n + 1, n,
+                VOCAB_PIECE_MAX_BYTES, form_advice(v));
         size_t invalid = utf8_find_invalid(line, n);
-        if (invalid < n) {
-            return status_error(STATUS_DATA,
-                                "%s: line %d is not valid UTF-8 at its byte %zu (value 0x%02x)%s", source,
-                                v->n + 1, invalid + 1, (unsigned char)line[invalid], form_advice(v));
-        }
+        FAIL_IF(invalid < n, STATUS_DATA, "%s: line %d is not valid UTF-8 at its byte %zu (value 0x%02x)%s",
+                source, v->n + 1, invalid + 1, (unsigned char)line[invalid], form_advice(v));
         v->starts[v->n] = (uint32_t)at;
         v->lengths[v->n++] = (uint16_t)n;
         at = next;
@@ -280,13 +275,9 @@ static bool allocate(struct vocab *v, const char *text, size_t n)
 
 static struct status build(struct vocab *v, const char *text, size_t n, const char *source)
 {
-    if (n == 0) {
-        return status_error(STATUS_DATA, "%s is empty: it holds no pieces", source);
-    }
-    if (n > MAX_FILE_BYTES) {
-        return status_error(STATUS_DATA, "%s has %zu bytes, but a vocabulary may have at most %zu", source, n,
-                            MAX_FILE_BYTES);
-    }
+    FAIL_IF(n == 0, STATUS_DATA, "%s is empty: it holds no pieces", source);
+    FAIL_IF(n > MAX_FILE_BYTES, STATUS_DATA, "%s has %zu bytes, but a vocabulary may have at most %zu",
+            source, n, MAX_FILE_BYTES);
     if (!allocate(v, text, n)) {
         return out_of_memory(source);
     }

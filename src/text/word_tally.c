@@ -130,13 +130,11 @@ static struct status write_all(struct word_tally *t, const char *bytes, size_t n
         if (written < 0 && errno == EINTR) {
             continue;
         }
-        if (written <= 0) {
-            return status_error(STATUS_IO,
-                                "writing the words of the text to a file beside %s failed after %.1f MB: %s; "
-                                "free some space there, or write the vocabulary elsewhere",
-                                t->beside, (double)t->file_bytes / 1e6,
-                                written < 0 ? strerror(errno) : "nothing was written");
-        }
+        FAIL_IF(written <= 0, STATUS_IO,
+                "writing the words of the text to a file beside %s failed after %.1f MB: %s; free some space "
+                "there, or write the vocabulary elsewhere",
+                t->beside, (double)t->file_bytes / 1e6,
+                written < 0 ? strerror(errno) : "nothing was written");
         bytes += written;
         n -= (size_t)written;
         t->file_bytes += (uint64_t)written;
@@ -218,10 +216,8 @@ static struct status fill(const struct word_tally *t, struct tally_cursor *c, si
         if (got < 0 && errno == EINTR) {
             continue;
         }
-        if (got <= 0) {
-            return status_error(STATUS_IO, "reading the words of the text from a file beside %s failed: %s",
-                                t->beside, got < 0 ? strerror(errno) : "the file has become shorter");
-        }
+        FAIL_IF(got <= 0, STATUS_IO, "reading the words of the text from a file beside %s failed: %s",
+                t->beside, got < 0 ? strerror(errno) : "the file has become shorter");
         c->n_block += (size_t)got;
         c->offset += (uint64_t)got;
     }

@@ -11,9 +11,7 @@ static struct status scratch_create(void **scratch, const struct tokenizer *t)
 {
     struct wordpiece_scratch *own = malloc(sizeof *own);
     *scratch = NULL;
-    if (own == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
-    }
+    FAIL_IF(own == NULL, STATUS_MEMORY, "out of memory for a tokenizer");
     struct status s = wordpiece_scratch_init(own, t->vocabulary, t->lower_case);
     if (failed(s)) {
         free(own);

@@ -212,12 +212,10 @@ static struct status add_words(struct wordpiece_merge *m, struct alphabet *a, co
 static struct status merge(struct wordpiece_merge *m, const struct wordpiece_train_options *o,
                            struct progress *progress)
 {
-    if ((int64_t)m->pieces.n > o->vocab_size) {
-        return status_error(STATUS_USAGE,
-                            "a vocabulary of %lld pieces has no room for the %zu that its characters need; "
-                            "ask for more pieces or limit the alphabet",
-                            (long long)o->vocab_size, m->pieces.n);
-    }
+    FAIL_IF((int64_t)m->pieces.n > o->vocab_size, STATUS_USAGE,
+            "a vocabulary of %lld pieces has no room for the %zu that its characters need; ask for more "
+            "pieces or limit the alphabet",
+            (long long)o->vocab_size, m->pieces.n);
     wordpiece_merge_begin(m, o->min_frequency);
     while ((int64_t)m->pieces.n < o->vocab_size && wordpiece_merge_next(m)) {
         if (progress_due(progress)) {

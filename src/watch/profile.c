@@ -44,9 +44,7 @@ static struct status allocate(struct profile *p)
 {
     p->spans = calloc(PROFILE_MAX_SPANS, sizeof *p->spans);
     p->saves = calloc(MAX_SAVES, sizeof *p->saves);
-    if (p->spans == NULL || p->saves == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the spans of a profile");
-    }
+    FAIL_IF(p->spans == NULL || p->saves == NULL, STATUS_MEMORY, "out of memory for the spans of a profile");
     return op_timer_init(&p->timer, p->x, PROFILE_MAX_OPS);
 }
 
@@ -70,9 +68,7 @@ struct status profile_open(struct profile *p, const struct profile_options *o, c
     bool given = o->directory != NULL && *o->directory != '\0';
     int n = snprintf(p->directory, sizeof p->directory, "%s%s", given ? o->directory : output_dir,
                      given ? "" : "/profile");
-    if (n >= (int)sizeof p->directory) {
-        return status_error(STATUS_USAGE, "the path of the profile's directory is too long");
-    }
+    FAIL_IF(n >= (int)sizeof p->directory, STATUS_USAGE, "the path of the profile's directory is too long");
     TRY(file_make_directories(p->directory));
     p->rank = o->rank;
     p->x = x;

@@ -14,7 +14,7 @@
 const struct option model_writing_flags[] = {
     OPTION_REQUIRED_ROW("model", offsetof(struct model_writing_flags, model), "PATH",
                         "a checkpoint or model directory, or another program's checkpoint"),
-    OPTION_SAME_ROW("init_checkpoint", "model", "the same as --model"),
+    INIT_CHECKPOINT_ROW,
     OPTION_STRING_ROW("config_file", offsetof(struct model_writing_flags, config_file), NULL, "FILE",
                       "read the configuration from this file, if none is beside the weights"),
     OPTION_STRING_ROW("vocab_file", offsetof(struct model_writing_flags, vocab_file), NULL, "FILE",

@@ -108,8 +108,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("output_prefix", AT(documents.output_prefix), NULL, "PATH",
                       "begin the names of files with this path, instead of --output_dir: "
                       "PATH_KEY_document.bin, .idx and .json"),
-    OPTION_STRING_ROW("merge_file", AT(documents.merge_file), NULL, "FILE",
-                      "merges.txt, if --vocab_file is vocab.json"),
+    MERGE_FILE_ROW(AT(documents.merge_file)),
     OPTION_STRING_ROW("json_keys", AT(documents.json_keys), "text", "LIST",
                       "write the texts of these keys of a line, each key to its own files"),
     OPTION_FLAG_ROW("append_eod", AT(documents.append_eod),
@@ -168,8 +167,7 @@ static const struct option options[] = {
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "the vocabulary is --vocab_file"),
     OPTION_IGNORED_ROW("interactive_json_config_generator", "it had no effect there either"),
     {0},
-}
-;
+};
 
 static struct status missing(const char *name, const char *value, const char *what)
 {

@@ -107,12 +107,11 @@ static struct status read_sentences(struct table_cell sentences[N_SIDES], const 
     const char *const columns[N_SIDES] = {a->good_field, a->bad_field};
     for (int side = 0; side < N_SIDES; side++) {
         struct table_cell cell = table_file_cell(t, row, table_file_column(t, columns[side]));
-        if (!cell.is_there || cell.is_list || cell.text[strspn(cell.text, " \t\r\n")] == '\0') {
-            return status_error(STATUS_DATA, "\"%s\" %s; each line has a pair of sentences", columns[side],
-                                !cell.is_there ? "is missing"
-                                : cell.is_list ? "is a list"
-                                               : "is empty");
-        }
+        FAIL_IF(!cell.is_there || cell.is_list || cell.text[strspn(cell.text, " \t\r\n")] == '\0',
+                STATUS_DATA, "\"%s\" %s; each line has a pair of sentences", columns[side],
+                !cell.is_there ? "is missing"
+                : cell.is_list ? "is a list"
+                               : "is empty");
         sentences[side] = cell;
     }
     return status_ok();
@@ -173,9 +172,7 @@ static struct status read_rows(struct blimp *b, const struct table_file *t, cons
         s = failed(s) ? s : add_pair(b, t, row, two, file_name);
         TRY(status_context(s, "%s line %lld", t->path, (long long)table_file_line(t, row)));
     }
-    if (t->n_rows == 0) {
-        return status_error(STATUS_DATA, "%s has no pairs", t->path);
-    }
+    FAIL_IF(t->n_rows == 0, STATUS_DATA, "%s has no pairs", t->path);
     return n_differ > 0
                ? status_ok()
                : status_error(STATUS_DATA,

@@ -42,7 +42,7 @@ static const struct option options[] = {
         "measure the last word of each text in lines of JSON, as LAMBADA asks: how often it is the most "
         "probable one, token by token, and its perplexity"),
     NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
-    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
+    JSON_OF_PATHS_ROW(AT(json)),
     TENSOR_RANKS_ROW(AT(tensor_parallel)),
     {0},
 };

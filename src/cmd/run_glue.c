@@ -31,7 +31,7 @@ struct glue_args {
 static const struct option options[] = {
     OPTION_REQUIRED_ROW("model", AT(model), "PATH",
                         "start every run from this checkpoint or model directory"),
-    OPTION_STRING_ROW("init_checkpoint", AT(model), NULL, "PATH", "the same as --model"),
+    INIT_CHECKPOINT_ROW,
     OPTION_REQUIRED_ROW("data_dir", AT(data_dir), "DIR",
                         "read the tasks from the directories CoLA, SST-2, MRPC, RTE and STS-B in this one"),
     OPTION_REQUIRED_ROW(
@@ -116,9 +116,8 @@ static struct status put_row(struct buf *lines, const struct task *t, const stru
     for (char *at = line; at != NULL && n < MOST_COLUMNS; n++) {
         columns[n] = strsep(&at, "\t");
     }
-    if (n <= (last > l->label ? last : l->label)) {
-        return status_error(STATUS_DATA, "%d columns are too few for %s", n, t->directory);
-    }
+    FAIL_IF(n <= (last > l->label ? last : l->label), STATUS_DATA, "%d columns are too few for %s", n,
+            t->directory);
     const char *text = columns[l->text], *pair = l->pair >= 0 ? columns[l->pair] : NULL;
     json_t *label = label_json(t, columns[l->label]);
     if (label == NULL) {
@@ -188,9 +187,7 @@ static struct status write_part(const struct glue_args *a, const char *path, con
         TRY(file_map_open(&m, path));
         bool same = m.n == lines->n && memcmp(m.data, lines->data, m.n) == 0;
         file_map_close(&m);
-        if (!same) {
-            return status_error(STATUS_USAGE, "%s was made from other data; give another --output_dir", path);
-        }
+        FAIL_IF(!same, STATUS_USAGE, "%s was made from other data; give another --output_dir", path);
     }
     return a->dry_run ? status_ok() : file_write_atomic(path, lines->data, lines->n);
 }
@@ -232,14 +229,10 @@ static struct status choose_tasks(struct glue_run *g)
     for (const char *at = g->args->tasks, *end; at != NULL; at = *end == '\0' ? NULL : end + 1) {
         end = at + strcspn(at, ",");
         const struct task *t = find_task(at, (size_t)(end - at));
-        if (t == NULL) {
-            return status_error(STATUS_USAGE,
-                                "--tasks has \"%.60s\"; the tasks are cola, sst-2, mrpc, rte, sts-b", at);
-        }
+        FAIL_IF(t == NULL, STATUS_USAGE, "--tasks has \"%.60s\"; the tasks are cola, sst-2, mrpc, rte, sts-b",
+                at);
         for (int i = 0; i < g->n; i++) {
-            if (g->tasks[i] == t) {
-                return status_error(STATUS_USAGE, "--tasks has %s twice", t->name);
-            }
+            FAIL_IF(g->tasks[i] == t, STATUS_USAGE, "--tasks has %s twice", t->name);
         }
         g->tasks[g->n++] = t;
     }
@@ -253,10 +246,8 @@ static struct status add_settings(struct words *w, const struct glue_run *g, con
         const char *setting = g->settings[i];
         size_t n = strcspn(setting, ".=");
         const struct task *of = setting[n] == '.' ? find_task(setting, n) : t;
-        if (of == NULL) {
-            return status_error(STATUS_USAGE,
-                                "%.100s names no task; the tasks are cola, sst-2, mrpc, rte, sts-b", setting);
-        }
+        FAIL_IF(of == NULL, STATUS_USAGE, "%.100s names no task; the tasks are cola, sst-2, mrpc, rte, sts-b",
+                setting);
         if (of == t) {
             words_add(w, "--%s", setting[n] == '.' ? setting + n + 1 : setting);
         }

@@ -35,10 +35,8 @@ static const struct option options[] = {
      .help = "read hosts from this file, as kiln launch does"},
     OPTION_STRING_ROW("include", AT(filter.include), NULL, "HOSTS", "use only these hosts: host1@host2"),
     OPTION_STRING_ROW("exclude", AT(filter.exclude), NULL, "HOSTS", "use all but these hosts"),
-    OPTION_INT_ROW("num_nodes", AT(filter.num_nodes), NULL, -1, 1e6,
-                   "number of hosts to use, the first of --hostfile; -1: all"),
-    OPTION_INT_ROW("ssh_port", AT(ssh_port), NULL, 1, 65535,
-                   "port of sshd on the hosts; the Gaudi guides use 3022"),
+    NUM_NODES_ROW(AT(filter.num_nodes)),
+    SSH_PORT_ROW(AT(ssh_port)),
     OPTION_STRING_ROW("interface", AT(interface), NULL, "NAME",
                       "require this network interface to be up on every host"),
     OPTION_INT_ROW("port", AT(port), NULL, 1, 65535,
@@ -81,9 +79,7 @@ static struct status serve(const struct netcheck_args *a)
 
 static struct status check(const struct netcheck_args *a, const struct host_list *hosts)
 {
-    if (hosts->n < 2) {
-        return status_error(STATUS_USAGE, "--hostfile has one host, so there is no pair to test");
-    }
+    FAIL_IF(hosts->n < 2, STATUS_USAGE, "--hostfile has one host, so there is no pair to test");
     if (a->dry_run) {
         log_info("%d hosts, %d pairs", hosts->n, hosts->n * (hosts->n - 1));
         return status_ok();
@@ -111,9 +107,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (a->peers != NULL) {
         return netcheck_probe(a->peers, a->ssh_port);
     }
-    if (a->hostfile == NULL) {
-        return status_error(STATUS_USAGE, "--hostfile FILE is missing; its lines are \"HOST slots=N\"");
-    }
+    FAIL_IF(a->hostfile == NULL, STATUS_USAGE, "--hostfile FILE is missing; its lines are \"HOST slots=N\"");
     struct host_list hosts = {0};
     struct status s = host_list_read(&hosts, a->hostfile);
     s = failed(s) ? s : host_filter_apply(&a->filter, &hosts);

@@ -30,12 +30,11 @@ static const struct option options[] = {
                      "predict these texts, in any of the same forms; more paths may follow", true),
     OPTION_REQUIRED_ROW("vocab_file", AT(vocab_file), "FILE",
                         "tokenizer.json of the store and for texts, or vocab.json with --merge_file"),
-    OPTION_STRING_ROW("merge_file", AT(merge_file), NULL, "FILE",
-                      "merges.txt, if --vocab_file is vocab.json"),
+    MERGE_FILE_ROW(AT(merge_file)),
     OPTION_INT_ROW("order", AT(order), "6", 1, NGRAM_MOST_ORDER,
                    "number of tokens of the longest n-gram: each token is predicted from one token fewer"),
     NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
-    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
+    JSON_OF_PATHS_ROW(AT(json)),
     DRY_RUN_ROW(AT(dry_run), "read what is counted, say what memory it takes, and count nothing"),
     {0},
 };
@@ -83,9 +82,7 @@ static struct status measure_path(struct perplexity *all, const struct kneser_ne
     struct status s = text_ids_read(t, path, measure_document, &m);
     buf_fini(&m.stream);
     TRY(s);
-    if (m.p.n_tokens == 0) {
-        return status_error(STATUS_DATA, "%s has no text of two tokens", path);
-    }
+    FAIL_IF(m.p.n_tokens == 0, STATUS_DATA, "%s has no text of two tokens", path);
     perplexity_join(all, &m.p);
     return perplexity_report(&m.p, path, json);
 }

@@ -274,10 +274,8 @@ static struct status find_kind(struct pretrain_args *a)
     json_t *root;
     a->run.kind = &bert_pretrain;
     a->run.own = &a->bert;
-    if (a->gpt.data_cache_path != NULL && !a->gpt.megatron_order) {
-        return status_error(STATUS_USAGE,
-                            "--data_cache_path needs --megatron_order: other orders have no files");
-    }
+    FAIL_IF(a->gpt.data_cache_path != NULL && !a->gpt.megatron_order, STATUS_USAGE,
+            "--data_cache_path needs --megatron_order: other orders have no files");
     if (a->run.run.config_file == NULL ||
         failed(model_family_read_config(&family, &config, &root, a->run.run.config_file))) {
         return status_ok(); /* what is wrong with it is said where it is read */

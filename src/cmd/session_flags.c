@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 const struct option session_flags[] = {
-    OPTION_SAME_ROW("init_checkpoint", "model", "the same as --model"),
+    INIT_CHECKPOINT_ROW,
     OPTION_STRING_ROW("vocab_file", offsetof(struct session_flags, vocab_file), NULL, "FILE",
                       "read the vocabulary from this file, for a model that has none or an empty one"),
     DEVICE_ROW(offsetof(struct session_flags, device)),

@@ -19,7 +19,23 @@
 #define PROGRESS_BAR_ROW(at)                                                                                 \
     OPTION_FLAG_ROW("disable_progress_bar", at, "do not show a live line on a terminal")
 
+/* ---- models, hosts ---- */
+
+#define INIT_CHECKPOINT_ROW OPTION_SAME_ROW("init_checkpoint", "model", "the same as --model")
+
+#define NUM_NODES_ROW(at)                                                                                    \
+    OPTION_INT_ROW("num_nodes", at, NULL, -1, 1e6, "number of hosts to use, the first of --hostfile; -1: all")
+
+#define SSH_PORT_ROW(at)                                                                                     \
+    OPTION_INT_ROW("ssh_port", at, NULL, 1, 65535, "port of sshd on the hosts; the Gaudi guides use 3022")
+
 /* ---- text ---- */
+
+#define MERGE_FILE_ROW(at)                                                                                   \
+    OPTION_STRING_ROW("merge_file", at, NULL, "FILE", "merges.txt, if --vocab_file is vocab.json")
+
+#define JSON_OF_PATHS_ROW(at)                                                                                \
+    OPTION_FLAG_ROW("json", at, "print a JSON object for each path, and one for all")
 
 #define ENCODING_ROW(at, what)                                                                               \
     OPTION_STRING_ROW("encoding", at, NULL, "NAME",                                                          \
@@ -47,6 +63,10 @@
 #define ACCUMULATION_ROW                                                                                     \
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,              \
                    "number of micro-batches in an optimizer step, per rank; must divide --train_batch_size")
+
+/* OPTIMIZER_NAMES: task/optimizer_names.h */
+#define OPTIMIZER_ROW(at)                                                                                    \
+    OPTION_CHOICE_ROW("optimizer", at, "adamw", OPTIMIZER_NAMES, "update weights with this optimizer")
 
 #define CLIPPING_ROW                                                                                         \
     OPTION_REAL_ROW("max_grad_norm", PRETRAIN(max_grad_norm), "1.0", 0, 1e9,                                 \

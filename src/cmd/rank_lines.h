@@ -3,8 +3,18 @@
 #ifndef KILN_CMD_RANK_LINES_H
 #define KILN_CMD_RANK_LINES_H
 
-#include "cmd/line_input.h"
+#include "core/buf.h"
 #include "dist/comm.h"
+
+/* The lines of a file or of standard input, which may not have come yet. */
+struct line_input {
+    int fd;
+    const char *name; /* for messages: "standard input", or the path */
+    struct buf bytes; /* what was read */
+    size_t at;        /* where the next line begins in it */
+    int64_t number;   /* of the last line, from 1 */
+    bool at_end;
+};
 
 struct rank_lines {
     const struct comm *world; /* borrowed */
@@ -24,8 +34,9 @@ struct status rank_lines_look_through(struct rank_lines *l,
                                       struct status (*look)(void *self, const char *line, size_t n),
                                       void *self);
 
-/* line_input_next, on all ranks.  An error in reading is that of all, and not one of the communicator: they
- * can still work together. */
+/* The next line without its end, valid until the next call; *line is NULL if there is none left or, unless it
+ * may wait, none yet.  STATUS_DATA: it is not UTF-8; STATUS_IO, STATUS_MEMORY.  An error in reading is that
+ * of all, and not one of the communicator: they can still work together. */
 struct status rank_lines_next(struct rank_lines *l, bool may_wait, const char **line, size_t *n);
 
 #endif

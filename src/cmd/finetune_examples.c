@@ -19,7 +19,7 @@ struct example_args {
 
 #define OTHER_NAME_ROW(name, field) OPTION_STRING_ROW(name, OWN(field), NULL, "NAME", "the same as --" #field)
 #define LOWER_CASE_ROW                                                                                       \
-    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),                                                      \
+    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),                                                    \
                     "lower-case text and strip accents; implied by an uncased model")
 #define WEIGHT_DECAY_ROW                                                                                     \
     OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW")

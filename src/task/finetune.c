@@ -43,9 +43,8 @@ static struct status train_head(struct finetune_job *j)
     }
     TRY(finetune_output_path(path, o, "model"));
     TRY(run_export(&j->run, path, j->open.model.family));
-    return j->task->add_files != NULL && j->run.world.rank == 0
-               ? j->task->add_files(j->open.self, path)
-               : status_ok();
+    return j->task->add_files != NULL && j->run.world.rank == 0 ? j->task->add_files(j->open.self, path)
+                                                                : status_ok();
 }
 
 static struct status open_inputs(void *self)

@@ -21,7 +21,7 @@ endif()
 message(STATUS "kiln: CUDA ${KILN_CUDA} -> ${KILN_HAVE_CUDA}")
 
 # The library has its own objects of the rooms below it, so that it depends on nothing in the program.
-set(cuda_support src/ops/accept.c src/ops/ops.c src/dev/exec.c src/dev/graph_cache.c src/core/tensor.c src/core/dtype.c
+set(cuda_support src/ops/accept.c src/ops/ops.c src/dev/exec.c src/dev/graph_cache.c src/core/tensor.c src/core/dtype.c src/core/array.c
   src/core/bytes.c src/core/fp8.c src/core/status.c src/core/hash.c src/core/entropy.c src/core/regular_file.c
   src/io/file.c src/io/file_writer.c src/io/file_lock.c src/io/temporary.c)
 list(TRANSFORM cuda_support PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

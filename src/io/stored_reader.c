@@ -1,5 +1,7 @@
 #include "io/stored_reader.h"
 
+#include "core/integers.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +15,21 @@ int64_t stored_reader_count(const struct stored_tensor *t)
 
 struct status stored_reader_open(struct stored_reader *r, const struct stored_tensor *t)
 {
-    *r = (struct stored_reader){.from = t, .whole = t->has_crc};
-    if (t->unreadable != NULL) {
-        return status_error(STATUS_DATA, "tensor %.80s (%s) cannot be read: it %s", t->name, t->dtype_label,
-                            t->unreadable);
-    }
-    int64_t n = stored_reader_count(t), most = r->whole || n < PIECE ? n : PIECE;
-    void *data = malloc((size_t)most * dtype_bytes(t->dtype) + 1);
-    r->values = tensor_1d(data, t->dtype, most);
-    if (data == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
-    }
-    return r->whole ? stored_tensor_read_elements(t, 0, r->values) : status_ok();
+    int64_t n = stored_reader_count(t);
+    *r = (struct stored_reader){.from = *t, .values = tensor_1d(NULL, t->dtype, 0)};
+    TRY(stored_tensor_read_elements(t, 0, r->values)); /* whether it can be, and its checksum */
+    r->from.has_crc = false;
+    r->values = tensor_1d(malloc(PIECE * dtype_bytes(t->dtype)), t->dtype, int_smaller(n, PIECE));
+    return r->values.data != NULL ? status_ok()
+                                  : status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
 }
 
 struct status stored_reader_next(struct stored_reader *r, tensor *piece)
 {
-    int64_t first = r->next, left = stored_reader_count(r->from) - first, n = left < PIECE ? left : PIECE;
-    *piece = tensor_slice(r->values, r->whole ? first : 0, n);
-    r->next += n;
-    return r->whole ? status_ok() : stored_tensor_read_elements(r->from, first, *piece);
+    int64_t first = r->next;
+    *piece = tensor_slice(r->values, 0, int_smaller(stored_reader_count(&r->from) - first, PIECE));
+    r->next += tensor_count(*piece);
+    return stored_tensor_read_elements(&r->from, first, *piece);
 }
 
 void stored_reader_close(struct stored_reader *r)

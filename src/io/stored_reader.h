@@ -6,10 +6,9 @@
 #include "io/stored_tensor.h"
 
 struct stored_reader {
-    const struct stored_tensor *from;
-    tensor values; /* room for a piece, or all of a tensor with a checksum */
-    int64_t next;  /* element */
-    bool whole;
+    struct stored_tensor from; /* whose checksum was looked at */
+    tensor values;             /* memory for a piece */
+    int64_t next;              /* element */
 };
 
 /* Elements of a tensor that can be read. */

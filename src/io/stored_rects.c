@@ -1,16 +1,12 @@
 #include "io/stored_rects.h"
 
+#include "core/array.h"
+
 #include <stdlib.h>
 
 static void add(struct stored_rects *r, const struct stored_rect *rect)
 {
-    if (r->n == r->capacity && !r->failed) {
-        int64_t capacity = r->capacity == 0 ? 4 : 2 * r->capacity;
-        struct stored_rect *list = realloc(r->list, (size_t)capacity * sizeof *list);
-        r->failed = list == NULL;
-        r->list = list == NULL ? r->list : list;
-        r->capacity = list == NULL ? r->capacity : capacity;
-    }
+    r->failed = r->failed || !ARRAY_RESERVE(r->list, r->capacity, r->n + 1);
     if (!r->failed) {
         r->list[r->n++] = *rect;
     }

@@ -8,7 +8,8 @@
 /* Zeroed it is empty. */
 struct stored_rects {
     struct stored_rect *list; /* [n] */
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     bool failed; /* out of memory */
 };
 

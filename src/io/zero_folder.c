@@ -324,8 +324,8 @@ static struct status place(struct zero_folder *z, const struct flat *f, enum par
     if (n_parts == 1) {
         return status_ok();
     }
-    struct stored_rects rects = {.capacity = 3 * n_parts};
-    rects.list = bump_take(&z->memory, (size_t)rects.capacity * sizeof *rects.list);
+    struct stored_rects rects = {.capacity = 3 * (size_t)n_parts};
+    rects.list = bump_take(&z->memory, rects.capacity * sizeof *rects.list);
     if (rects.list == NULL) {
         return bump_status(&z->memory, f->directory);
     }

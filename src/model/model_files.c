@@ -258,23 +258,10 @@ static const char *root_of(const struct tensor_file *f)
     return "";
 }
 
-/* The weights of the ranks come first, and in the order of names until the rest is there. */
-static void add_zero(struct model_files *m)
+static void add_tensors(struct model_files *m, const struct stored_tensor *tensors, int n)
 {
-    for (int i = 0; m->zero != NULL && i < m->zero->n; i++) {
-        add_tensor(m, &m->zero->tensors[PARAM_WEIGHT][i], m->zero->tensors[PARAM_WEIGHT][i].name);
-    }
-    m->n_zero = m->n_tensors;
-    if (m->zero != NULL) {
-        qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
-    }
-}
-
-static void add_megatron(struct model_files *m)
-{
-    for (int i = 0; m->megatron != NULL && i < m->megatron->n; i++) {
-        const struct stored_tensor *t = &m->megatron->tensors[PARAM_WEIGHT][i];
-        add_tensor(m, t, t->name);
+    for (int i = 0; i < n; i++) {
+        add_tensor(m, &tensors[i], tensors[i].name);
     }
 }
 
@@ -299,13 +286,18 @@ static void add_file(struct model_files *m, const struct tensor_file *f)
     }
 }
 
+/* The weights of DeepSpeed's ranks come first, and in the order of names until the rest is there. */
 static void add_all(struct model_files *m)
 {
-    for (int i = 0; i < m->joined.n; i++) {
-        add_tensor(m, &m->joined.tensors[i], m->joined.tensors[i].name);
+    if (m->zero != NULL) {
+        add_tensors(m, m->zero->tensors[PARAM_WEIGHT], m->zero->n);
+        qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     }
-    add_zero(m);
-    add_megatron(m);
+    m->n_zero = m->n_tensors;
+    add_tensors(m, m->joined.tensors, m->joined.n);
+    if (m->megatron != NULL) {
+        add_tensors(m, m->megatron->tensors[PARAM_WEIGHT], m->megatron->n);
+    }
     for (int i = 0; i < m->n_files && m->joined.tensors == NULL; i++) {
         add_file(m, &m->files[i]);
     }

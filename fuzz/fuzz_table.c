@@ -171,11 +171,12 @@ static void tag(const char *path, struct tokenizer_scratch *scratch)
     if (failed(tag_examples_read(&e, path, &(struct conll_columns){0}))) {
         return;
     }
-    bool labelled = !failed(tag_examples_names(&e, &names));
-    struct model_labels c = {.n = names.n, .names = &names};
+    enum label_problem problem = tag_examples_problem(&e);
+    bool labelled = !failed(tag_examples_names(&e, problem, &names));
+    struct model_labels c = {.n = names.n, .problem = problem, .names = &names};
     struct label_kind kind = {.model = &c, .path = path};
     if (labelled) {
-        CHECK(!failed(tag_examples_names(&e, &again)), "names");
+        CHECK(!failed(tag_examples_names(&e, problem, &again)), "names");
         label_kind_read(&kind, &again);
     }
     struct status s = tag_examples_encode(&e, scratch, MAX_SEQ_LENGTH, &kind);
@@ -185,7 +186,8 @@ static void tag(const char *path, struct tokenizer_scratch *scratch)
         const struct tag_word *w = tag_examples_word(&e, i);
         const struct encoded_text *x = encoded_texts_get(&e.texts, w->example);
         CHECK(w->token >= x->a.first && w->token < x->a.first + x->a.n, "place of a word");
-        CHECK(!labelled || *tag_examples_labels(&e, w) >= 0, "a word without its label");
+        CHECK(!labelled || problem != PROBLEM_SINGLE_LABEL || *tag_examples_labels(&e, w) >= 0,
+              "a word without its label");
     }
     label_kind_fini(&kind);
     label_names_fini(&names);

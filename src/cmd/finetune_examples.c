@@ -17,7 +17,7 @@ struct example_args {
 #define TUNE(field) offsetof(struct example_args, run.run.field)
 #define OWN(field)  offsetof(struct example_args, run.field)
 
-#define OTHER_NAME_ROW(name, field) OPTION_STRING_ROW(name, OWN(field), NULL, "NAME", "the same as --" #field)
+#define OTHER_NAME_ROW(name, field) OPTION_SAME_ROW(name, #field, "the same as --" #field)
 #define LOWER_CASE_ROW                                                                                       \
     OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),                                                    \
                     "lower-case text and strip accents; implied by an uncased model")

@@ -2,6 +2,8 @@
 #include "task/pretrain_run.h"
 
 #include "core/clock.h"
+#include "core/log.h"
+#include "core/signals.h"
 #include "task/together.h"
 
 #include <math.h>
@@ -59,11 +61,54 @@ static struct status run_validation(struct validation *v, struct trainer *t, con
     return sum_results(data, failed(s) ? s : read, result);
 }
 
+/* ---- counts of n-grams ---- */
+
+static void *count(void *argument)
+{
+    struct ngram_beside *b = argument;
+    b->status = b->options->kind->count_ngrams(&b->score, b->in, b->n_samples, b->options);
+    atomic_store(&b->done, true);
+    return NULL;
+}
+
+static void begin_counting(struct ngram_beside *b, const struct pretrain_inputs *in, int64_t n_samples,
+                           const struct pretrain_options *o)
+{
+    sigset_t before;
+    if (o->kind->count_ngrams == NULL) {
+        return;
+    }
+    b->in = in;
+    b->options = o;
+    b->n_samples = n_samples;
+    signals_block(&before);
+    b->running = pthread_create(&b->thread, NULL, count, b) == 0;
+    signals_restore(&before);
+    if (!b->running) {
+        log_warning("no counts of n-grams: a thread for them cannot be started");
+    }
+}
+
+/* True once, when b->score is there; with `wait` it is waited for. */
+static bool take_count(struct ngram_beside *b, bool wait)
+{
+    if (!b->running || (!wait && !atomic_load(&b->done))) {
+        return false;
+    }
+    pthread_join(b->thread, NULL);
+    b->running = false;
+    if (failed(b->status)) {
+        log_warning("no counts of n-grams: %s", b->status.message);
+        b->score.n_samples = 0;
+    }
+    return b->score.n_samples > 0;
+}
+
 /* ---- what a run does with them ---- */
 
 void pretrain_tell_ngrams(struct pretrain_run *r, bool wait)
 {
-    if (ngram_beside_take(&r->ngram, wait)) {
+    if (take_count(&r->ngram, wait)) {
         metrics_ngram(&r->run.metrics, &r->ngram.score);
     }
 }
@@ -149,7 +194,7 @@ static void advise(struct pretrain_run *r)
 static void begin_ngrams(struct pretrain_run *r, int64_t n_samples)
 {
     if (together_is_first(&r->run.world)) {
-        ngram_beside_begin(&r->ngram, &r->in, n_samples, r->options);
+        begin_counting(&r->ngram, &r->in, n_samples, r->options);
     }
 }
 
@@ -187,7 +232,7 @@ struct status pretrain_open_evaluation(struct pretrain_run *r)
 
 void pretrain_close_evaluation(struct pretrain_run *r)
 {
-    ngram_beside_take(&r->ngram, true); /* which reads the inputs */
+    take_count(&r->ngram, true); /* which reads the inputs */
     evaluation_fini(&r->evaluation);
     batch_step_fini(&r->validation.room);
     batch_step_fini(&r->test.room);

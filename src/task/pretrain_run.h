@@ -5,17 +5,32 @@
 #define KILN_TASK_PRETRAIN_RUN_H
 
 #include "data/prefetch.h"
-#include "task/ngram_beside.h"
 #include "task/pace.h"
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
 #include "task/run.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 /* Held-out samples, of which each evaluation takes those that follow the last one's.  The ranks with the same
  * part of the model share them. */
 struct validation {
     const struct batch_source *source; /* borrowed */
     struct batch_step room;            /* one micro-batch */
+};
+
+/* What counts of n-grams lose on held-out samples, the baseline of a decoder, found in a thread while the
+ * first steps run.  Training does not depend on it: that there is no baseline is a warning. */
+struct ngram_beside {
+    struct ngram_score score; /* n_samples 0: there is none */
+    struct status status;     /* of the thread, as the score is, once `done` */
+    const struct pretrain_inputs *in;
+    const struct pretrain_options *options;
+    int64_t n_samples;
+    pthread_t thread;
+    bool running; /* the thread must be joined */
+    atomic_bool done;
 };
 
 /* Everything a run owns, so that one function frees it all. */

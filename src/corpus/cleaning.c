@@ -45,9 +45,7 @@ static struct status make_room(struct cleaning *c)
     }
     struct cleaning grown = {.capacity = c->capacity == 0 ? FIRST_CAPACITY : 2 * c->capacity};
     grown.known = calloc(grown.capacity, sizeof *grown.known);
-    if (grown.known == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the hashes of %zu documents", c->n_known);
-    }
+    FAIL_IF(grown.known == NULL, STATUS_MEMORY, "out of memory for the hashes of %zu documents", c->n_known);
     for (size_t i = 0; i < c->capacity; i++) {
         if (!is_empty(c->known[i])) {
             memcpy(slot_of(&grown, c->known[i]), c->known[i], DOCUMENT_HASH_BYTES);
@@ -138,9 +136,8 @@ static struct status open_file(struct cleaning *c, const char *directory, const 
 {
     char path[FILE_PATH_BYTES];
     struct reader reader = {.cleaning = c};
-    if ((size_t)snprintf(path, sizeof path, "%s/documents", directory) >= sizeof path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long", directory);
-    }
+    FAIL_IF((size_t)snprintf(path, sizeof path, "%s/documents", directory) >= sizeof path, STATUS_USAGE,
+            "the path %.60s... is too long", directory);
     TRY(append_file_open(&c->file, path, from->documents));
     TRY(append_file_read(path, from->documents.n_bytes, read_hashes, &reader));
     c->has_file = true;

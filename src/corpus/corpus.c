@@ -113,11 +113,9 @@ struct source_counts corpus_counts(const struct corpus *c)
 
 struct status corpus_seek(struct corpus *c, struct corpus_place place)
 {
-    if (place.file > c->files.n) {
-        return status_error(STATUS_DATA,
-                            "the inputs have %lld files, so reading cannot continue in file %lld",
-                            (long long)c->files.n, (long long)place.file + 1);
-    }
+    FAIL_IF(place.file > c->files.n, STATUS_DATA,
+            "the inputs have %lld files, so reading cannot continue in file %lld", (long long)c->files.n,
+            (long long)place.file + 1);
     source_close(&c->source);
     c->source_is_open = false;
     c->old_bytes = c->old_unpacked_bytes = 0;

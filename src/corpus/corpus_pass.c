@@ -49,9 +49,7 @@ static struct status make_result(const struct pass *p, struct corpus_item *item)
 {
     if (p->transform != NULL && item->result == NULL) {
         item->result = calloc(1, p->transform->result_bytes);
-        if (item->result == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for what becomes of a document");
-        }
+        FAIL_IF(item->result == NULL, STATUS_MEMORY, "out of memory for what becomes of a document");
     }
     return status_ok();
 }
@@ -307,9 +305,7 @@ struct status corpus_pass_run(struct corpus *c, const struct corpus_transform *t
      * stops nobody */
     p.n_batches = 3 * (int64_t)p.n_threads;
     p.batches = calloc((size_t)p.n_batches, sizeof *p.batches);
-    if (p.batches == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the documents of %d threads", p.n_threads);
-    }
+    FAIL_IF(p.batches == NULL, STATUS_MEMORY, "out of memory for the documents of %d threads", p.n_threads);
     parallel_run(run_thread, &p);
     for (int64_t i = 0; i < p.n_batches; i++) {
         free_items(&p, &p.batches[i]);

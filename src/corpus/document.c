@@ -70,9 +70,8 @@ size_t document_open_bytes(const struct document *d)
 struct status document_end_paragraph(struct document *d)
 {
     TRY(buf_status(&d->text));
-    if (!ARRAY_RESERVE(d->ends, d->capacity, d->n_paragraphs + 1)) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu paragraphs", d->capacity);
-    }
+    FAIL_IF(!ARRAY_RESERVE(d->ends, d->capacity, d->n_paragraphs + 1), STATUS_MEMORY,
+            "out of memory for %zu paragraphs", d->capacity);
     d->ends[d->n_paragraphs++] = d->text.n;
     return status_ok();
 }

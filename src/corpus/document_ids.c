@@ -16,9 +16,7 @@ static struct status create(void **worker, const void *context)
     const struct document_ids_config *config = context;
     struct worker *w = calloc(1, sizeof *w);
     *worker = NULL;
-    if (w == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
-    }
+    FAIL_IF(w == NULL, STATUS_MEMORY, "out of memory for a tokenizer");
     w->config = config;
     struct status s =
         config->tokenizer == NULL ? status_ok() : tokenizer_scratch_init(&w->scratch, config->tokenizer);

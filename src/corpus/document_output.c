@@ -18,10 +18,8 @@ static void make_path(char path[FILE_PATH_BYTES], const char *prefix, const char
 struct status document_output_name(struct document_output *o, const char *prefix)
 {
     o->lock.fd = -1;
-    if (strlen(prefix) + SUFFIX_ROOM >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
-                            FILE_PATH_BYTES - SUFFIX_ROOM);
-    }
+    FAIL_IF(strlen(prefix) + SUFFIX_ROOM >= FILE_PATH_BYTES, STATUS_USAGE,
+            "the path %.60s... is longer than %d bytes", prefix, FILE_PATH_BYTES - SUFFIX_ROOM);
     make_path(o->prefix, prefix, "");
     make_path(o->work, prefix, ".unfinished");
     return status_ok();

@@ -154,9 +154,7 @@ static struct status pour_sorted(struct document_shuffle *s, const struct file_m
                                  struct indexed_writer *w)
 {
     struct entry *entries = malloc(((size_t)n + 1) * sizeof *entries);
-    if (entries == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory to sort %lld documents", (long long)n);
-    }
+    FAIL_IF(entries == NULL, STATUS_MEMORY, "out of memory to sort %lld documents", (long long)n);
     size_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         entries[i].at = at;

@@ -33,9 +33,7 @@ static struct status name_outputs(struct run *r)
     for (int k = 0; k < c->lines.n_keys; k++) {
         char prefix[FILE_PATH_BYTES];
         int n = snprintf(prefix, sizeof prefix, "%s_%s_document", c->output_prefix, c->lines.keys[k]);
-        if (n >= FILE_PATH_BYTES) {
-            return status_error(STATUS_USAGE, "--output_prefix %.60s... is too long", c->output_prefix);
-        }
+        FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "--output_prefix %.60s... is too long", c->output_prefix);
         TRY(document_output_name(&r->outputs[k], prefix));
     }
     return status_ok();
@@ -149,10 +147,8 @@ static struct status read_files(struct run *r)
         TRY(read_file(r, &r->files.files[i]));
     }
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        if (document_output_count(&r->outputs[k]) == 0) {
-            return status_error(STATUS_DATA, "no line of the input has a text with tokens for the key %s",
-                                r->config->lines.keys[k]);
-        }
+        FAIL_IF(document_output_count(&r->outputs[k]) == 0, STATUS_DATA,
+                "no line of the input has a text with tokens for the key %s", r->config->lines.keys[k]);
     }
     return status_ok();
 }
@@ -207,9 +203,7 @@ static struct status leave_out_others(struct input_files *f, const struct docume
 struct status document_store_write(const struct document_store_config *c)
 {
     struct run *r = calloc(1, sizeof *r);
-    if (r == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for documents");
-    }
+    FAIL_IF(r == NULL, STATUS_MEMORY, "out of memory for documents");
     r->config = c;
     for (int k = 0; k < c->lines.n_keys; k++) {
         r->outputs[k].lock.fd = -1;
@@ -261,9 +255,7 @@ static struct status add_sequence(struct document_output *o, struct sequence *q,
         free(q->ids);
         q->ids = malloc((size_t)capacity * sizeof *q->ids);
         q->capacity = q->ids == NULL ? 0 : capacity;
-        if (q->ids == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for a sequence of %lld tokens", (long long)n);
-        }
+        FAIL_IF(q->ids == NULL, STATUS_MEMORY, "out of memory for a sequence of %lld tokens", (long long)n);
     }
     indexed_copy(x, q->ids, begin, n);
     document_output_add(o, q->ids, n);

@@ -264,9 +264,7 @@ static struct status convert(void **state, const struct source_options *o, struc
 {
     struct dump_page *p = *state = *state == NULL ? create() : *state;
     (void)o;
-    if (p == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a parser of pages");
-    }
+    FAIL_IF(p == NULL, STATUS_MEMORY, "out of memory for a parser of pages");
     bool is_page = parse(p, d->raw.data, d->raw.n, true);
     for (int i = 0; i < N_FIELDS; i++) {
         TRY(buf_status(&p->fields[i]));

@@ -12,13 +12,10 @@
 
 static struct status add_file(struct input_files *f, const char *path, const struct stat *info)
 {
-    if (!ARRAY_RESERVE(f->files, f->capacity, f->n + 1)) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %lld files", (long long)f->n + 1);
-    }
+    FAIL_IF(!ARRAY_RESERVE(f->files, f->capacity, f->n + 1), STATUS_MEMORY,
+            "out of memory for a list of %lld files", (long long)f->n + 1);
     char *copy = strdup(path);
-    if (copy == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the path %s", path);
-    }
+    FAIL_IF(copy == NULL, STATUS_MEMORY, "out of memory for the path %s", path);
     int64_t changed_ns = (int64_t)info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec;
     f->files[f->n++] =
         (struct input_file){.path = copy, .n_bytes = (uint64_t)info->st_size, .changed_ns = changed_ns};
@@ -41,14 +38,10 @@ static struct status add_tree(struct input_files *f, const char *path, int depth
 static struct status add_entry(struct input_files *f, const char *directory, const char *name, int depth)
 {
     char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path) {
-        return status_error(STATUS_DATA, "a path in %.60s... is longer than %zu bytes", directory,
-                            sizeof path - 1);
-    }
+    FAIL_IF((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path, STATUS_DATA,
+            "a path in %.60s... is longer than %zu bytes", directory, sizeof path - 1);
     struct stat info;
-    if (stat(path, &info) != 0) {
-        return status_error(STATUS_DATA, "cannot read %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(stat(path, &info) != 0, STATUS_DATA, "cannot read %s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode)) {
         return add_tree(f, path, depth + 1);
     }
@@ -64,9 +57,7 @@ static struct status add_tree(struct input_files *f, const char *path, int depth
     }
     struct dirent **entries;
     int n = scandir(path, &entries, is_visible, by_bytes);
-    if (n < 0) {
-        return status_error(STATUS_DATA, "cannot list the directory %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(n < 0, STATUS_DATA, "cannot list the directory %s: %s", path, strerror(errno));
     struct status s = status_ok();
     for (int i = 0; i < n; i++) {
         if (!failed(s)) {
@@ -81,21 +72,15 @@ static struct status add_tree(struct input_files *f, const char *path, int depth
 static struct status add_input(struct input_files *f, const char *path)
 {
     struct stat info;
-    if (stat(path, &info) != 0) {
-        return status_error(STATUS_DATA, "cannot read the input %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(stat(path, &info) != 0, STATUS_DATA, "cannot read the input %s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode)) {
         int64_t n_before = f->n;
         TRY(add_tree(f, path, 0));
         return f->n > n_before ? status_ok()
                                : status_error(STATUS_DATA, "the directory %s has no files", path);
     }
-    if (!S_ISREG(info.st_mode)) {
-        return status_error(STATUS_DATA, "the input %s is neither a file nor a directory", path);
-    }
-    if (info.st_size == 0) {
-        return status_error(STATUS_DATA, "the input %s is empty", path);
-    }
+    FAIL_IF(!S_ISREG(info.st_mode), STATUS_DATA, "the input %s is neither a file nor a directory", path);
+    FAIL_IF(info.st_size == 0, STATUS_DATA, "the input %s is empty", path);
     return add_file(f, path, &info);
 }
 

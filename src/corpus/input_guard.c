@@ -14,11 +14,10 @@ struct status input_guard_check_file(const struct input_files *f, const char *fl
         return status_ok();
     }
     for (int64_t i = 0; i < f->n; i++) {
-        if (stat(f->files[i].path, &input) == 0 && input.st_dev == output.st_dev &&
-            input.st_ino == output.st_ino) {
-            return status_error(STATUS_USAGE, "%s would write %s over the input %s: choose another place",
-                                flag, path, f->files[i].path);
-        }
+        FAIL_IF(stat(f->files[i].path, &input) == 0 && input.st_dev == output.st_dev &&
+                    input.st_ino == output.st_ino,
+                STATUS_USAGE, "%s would write %s over the input %s: choose another place", flag, path,
+                f->files[i].path);
     }
     return status_ok();
 }

@@ -243,22 +243,17 @@ static struct status compare_settings(const json_t *old, const json_t *now)
 
 static struct status compare_inputs(const json_t *old, const struct input_files *f)
 {
-    if ((int64_t)json_array_size(old) != f->n) {
-        return status_error(STATUS_USAGE,
-                            "the run to resume had %zu input files, but now there are %" PRId64 "%s",
-                            json_array_size(old), f->n, otherwise);
-    }
+    FAIL_IF((int64_t)json_array_size(old) != f->n, STATUS_USAGE,
+            "the run to resume had %zu input files, but now there are %" PRId64 "%s", json_array_size(old),
+            f->n, otherwise);
     for (int64_t i = 0; i < f->n; i++) {
         json_t *row = describe_file(&f->files[i]);
         const json_t *before = json_array_get(old, (size_t)i);
         bool same_path = json_equal(json_array_get(before, 0), json_array_get(row, 0));
         bool same = json_equal(before, row);
         json_decref(row);
-        if (!same) {
-            return status_error(STATUS_USAGE, "%s %s since the run to resume began%s", f->files[i].path,
-                                same_path ? "has changed" : "is in another place in the list of inputs",
-                                otherwise);
-        }
+        FAIL_IF(!same, STATUS_USAGE, "%s %s since the run to resume began%s", f->files[i].path,
+                same_path ? "has changed" : "is in another place in the list of inputs", otherwise);
     }
     return status_ok();
 }

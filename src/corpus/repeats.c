@@ -10,9 +10,7 @@
 struct status repeats_init(struct repeats *r)
 {
     *r = (struct repeats){.slots = calloc(REPEATS_SLOTS, sizeof *r->slots)};
-    if (r->slots == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the hashes of %d lines", (int)REPEATS_SLOTS);
-    }
+    FAIL_IF(r->slots == NULL, STATUS_MEMORY, "out of memory for the hashes of %d lines", (int)REPEATS_SLOTS);
     return status_ok();
 }
 
@@ -115,9 +113,8 @@ struct status repeats_load(struct repeats *r, struct span *in)
     r->most = bytes_read_u64(in);
     r->most_count = (uint32_t)bytes_read_u64(in);
     const unsigned char *example = bytes_take(in, sizeof r->example);
-    if (in->failed || n_used >= REPEATS_SLOTS) {
-        return status_error(STATUS_DATA, "the counts of repeated lines of an earlier run are damaged");
-    }
+    FAIL_IF(in->failed || n_used >= REPEATS_SLOTS, STATUS_DATA,
+            "the counts of repeated lines of an earlier run are damaged");
     memcpy(r->example, example, sizeof r->example);
     for (uint64_t i = 0; i < n_used && !in->failed; i++) {
         struct repeats_slot slot = {.hash = bytes_read_u64(in)};

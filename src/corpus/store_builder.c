@@ -18,10 +18,9 @@ struct status store_builder_prefix(char prefix[STORE_BUILDER_PATH_BYTES], const 
 {
     enum { LONGEST_SUFFIX = 5 };
     int n = snprintf(prefix, STORE_BUILDER_PATH_BYTES, "%s/%s", directory, store_names[store]);
-    if (n >= STORE_BUILDER_PATH_BYTES - LONGEST_SUFFIX) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", directory,
-                            STORE_BUILDER_PATH_BYTES - LONGEST_SUFFIX);
-    }
+    FAIL_IF(n >= STORE_BUILDER_PATH_BYTES - LONGEST_SUFFIX, STATUS_USAGE,
+            "the path %.60s... is longer than %d bytes", directory,
+            STORE_BUILDER_PATH_BYTES - LONGEST_SUFFIX);
     return status_ok();
 }
 
@@ -36,9 +35,8 @@ static struct status remove_store(const char *prefix)
     for (int i = 0; i < N_SUFFIXES; i++) {
         char path[STORE_BUILDER_PATH_BYTES + 8];
         make_path(path, prefix, i);
-        if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR) {
-            return status_error(STATUS_IO, "cannot remove %s: %s", path, strerror(errno));
-        }
+        FAIL_IF(unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR, STATUS_IO, "cannot remove %s: %s",
+                path, strerror(errno));
     }
     return status_ok();
 }
@@ -75,9 +73,8 @@ static struct status read_part(struct store_builder *b, struct span *part)
 {
     uint64_t n_sentences = bytes_read_u64(part);
     const void *ends = bytes_take_items(part, n_sentences, sizeof(uint64_t));
-    if (part->failed || n_sentences > STORE_BUILDER_PART_SENTENCES) {
-        return status_error(STATUS_DATA, "the state of an earlier run in %s is damaged", b->config.directory);
-    }
+    FAIL_IF(part->failed || n_sentences > STORE_BUILDER_PART_SENTENCES, STATUS_DATA,
+            "the state of an earlier run in %s is damaged", b->config.directory);
     for (uint64_t i = 0; i < n_sentences; i++) {
         uint64_t end;
         memcpy(&end, (const char *)ends + i * sizeof end, sizeof end);
@@ -86,9 +83,7 @@ static struct status read_part(struct store_builder *b, struct span *part)
     b->n_sentences = (int)n_sentences;
     uint64_t n_ids = n_sentences == 0 ? 0 : b->ends[n_sentences - 1];
     const void *ids = bytes_take_items(part, n_ids, sizeof(int32_t));
-    if (part->failed) {
-        return status_error(STATUS_DATA, "the state of an earlier run in %s is damaged", b->config.directory);
-    }
+    FAIL_IF(part->failed, STATUS_DATA, "the state of an earlier run in %s is damaged", b->config.directory);
     buf_append(&b->ids, ids, (size_t)n_ids * sizeof(int32_t));
     return buf_status(&b->ids);
 }
@@ -212,9 +207,7 @@ struct status store_builder_commit(struct store_builder *b)
     if (b->n_sentences > 0) {
         write_part(b, choose_last_store(b));
     }
-    if (b->n_parts == 0) {
-        return status_error(STATUS_DATA, "the input has no text");
-    }
+    FAIL_IF(b->n_parts == 0, STATUS_DATA, "the input has no text");
     for (int k = 0; k < STORE_COUNT; k++) {
         TRY(commit_store(b, k));
     }

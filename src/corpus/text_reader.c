@@ -57,9 +57,7 @@ static struct status make_room(struct text_reader *r, size_t wanted)
     }
     size_t capacity = 2 * r->capacity + wanted;
     char *buffer = realloc(r->buffer, capacity);
-    if (buffer == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a line of %s", r->path);
-    }
+    FAIL_IF(buffer == NULL, STATUS_MEMORY, "out of memory for a line of %s", r->path);
     r->buffer = buffer;
     r->capacity = capacity;
     return status_ok();

@@ -99,9 +99,8 @@ struct status wiki_site_add_namespace(struct wiki_site *site, int number, const 
         known->number = number;
         return status_ok();
     }
-    if (!ARRAY_RESERVE(site->namespaces, site->capacity, site->n_namespaces + 1)) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu namespaces", site->n_namespaces + 1);
-    }
+    FAIL_IF(!ARRAY_RESERVE(site->namespaces, site->capacity, site->n_namespaces + 1), STATUS_MEMORY,
+            "out of memory for %zu namespaces", site->n_namespaces + 1);
     size_t begin = site->names.n;
     buf_append(&site->names, key, length);
     TRY(buf_status(&site->names));

@@ -386,8 +386,6 @@ struct status wikitext_emit_page(struct wikitext_emit *e, struct wikitext_counts
             break;
         }
     }
-    if (e->no_memory) {
-        return status_error(STATUS_MEMORY, "out of memory for the templates of a page of %zu bytes", e->n);
-    }
+    FAIL_IF(e->no_memory, STATUS_MEMORY, "out of memory for the templates of a page of %zu bytes", e->n);
     return buf_status(&e->text);
 }

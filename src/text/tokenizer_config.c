@@ -52,9 +52,7 @@ static struct status check_flag(const json_t *object, const char *source, const 
 static struct status parse_object(struct tokenizer_config *c, const json_t *object, bool any_class,
                                   const char *source)
 {
-    if (!json_is_object(object)) {
-        return status_error(STATUS_DATA, "%s: the file must hold one JSON object {...}", source);
-    }
+    FAIL_IF(!json_is_object(object), STATUS_DATA, "%s: the file must hold one JSON object {...}", source);
     TRY(check_class(object, any_class, source));
     TRY(parse_length(c, object, source));
     TRY(json_get_bool(object, source, "do_lower_case", false, &c->lower_case));

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* strtok_r, strdup */
 #include "cmd/prepare_documents.h"
 
-#include "corpus/document_store.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_open.h"
 

@@ -11,7 +11,7 @@ struct ranked_text {
 };
 
 /* What is made of the model's logit. */
-enum rerank_scale { RERANK_LOGIT, RERANK_SIGMOID, RERANK_AS_MODEL /* serve/cross_encoder.h */ };
+enum rerank_scale { RERANK_LOGIT, RERANK_SIGMOID, RERANK_AS_MODEL /* serve/session.h */ };
 
 struct rerank_call {
     struct classify_call classify; /* of the pairs; the endpoint fills in pairs[], the texts, and `cut` */

@@ -1,7 +1,7 @@
 /* The kernels of the cuda table, run on the cpu. */
 #include "checkop_backend.h"
 
-#include "ops/cuda/table/cuda_ops.h"
+#include "ops/cuda/table/cuda_slots.h"
 #include "plain_products.h"
 #include "test.h"
 

@@ -2,8 +2,8 @@
  * where there is no GPU. */
 #include "ops/backend.h"
 #include "ops/cuda/table/cuda_log.h"
-#include "ops/cuda/table/cuda_ops.h"
 #include "ops/cuda/choice/attention_choice.h"
+#include "ops/cuda/table/cuda_slots.h"
 #include "plain_products.h"
 
 #include <stdio.h>

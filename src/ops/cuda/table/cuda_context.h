@@ -42,4 +42,7 @@ const struct cuda_spans *cuda_spans_of(struct exec *x, const char *op, const str
                                        int64_t n);
 void cuda_spans_free(struct cuda_context *c);
 
+/* device_streams made of CUDA streams and events (cuda_streams.c). */
+extern const struct device_streams cuda_streams;
+
 #endif

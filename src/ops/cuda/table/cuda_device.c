@@ -1,11 +1,12 @@
-/* cuda_device: memory and streams of one NVIDIA GPU, the one that CUDA_VISIBLE_DEVICES puts first. */
-#include "ops/cuda/table/cuda_device.h"
-
+/* cuda_device: memory and streams of one NVIDIA GPU, the one that CUDA_VISIBLE_DEVICES puts first; and the
+ * one symbol that libkiln_cuda.so exports. */
+#include "ops/backend.h"
 #include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"
+#include "ops/cuda/table/cuda_log.h"
 #include "ops/cuda/table/cuda_products.h"
-#include "ops/cuda/table/cuda_streams.h"
+#include "ops/cuda/table/cuda_slots.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -220,7 +221,8 @@ static void cuda_take_choices(void *context, const void *text, size_t n, const c
 
 static const struct device with_fp8 = DEVICE(true), without_fp8 = DEVICE(false);
 
-struct status cuda_device_probe(const struct device **device, char *text, size_t n)
+/* The GPU, described in `text` [n]; STATUS_USAGE says why there is none that this build can use. */
+static struct status cuda_device_probe(const struct device **device, char *text, size_t n)
 {
     int count = 0, driver = 0;
     struct cudaDeviceProp p;
@@ -255,3 +257,13 @@ struct status cuda_device_probe(const struct device **device, char *text, size_t
              p.multiProcessorCount, (double)p.totalGlobalMem / 0x1p30);
     return status_ok();
 }
+
+extern const struct backend_entry kiln_cuda_entry;
+
+__attribute__((visibility("default"))) const struct backend_entry kiln_cuda_entry = {
+    BACKEND_ENTRY_LAYOUT,
+    .ops = &ops_cuda,
+    .probe = cuda_device_probe,
+    .log_to = cuda_log_to,
+    .describe = cuda_choices_describe,
+};

@@ -2,7 +2,6 @@
  * apart and launches kernels (launch.h) or products (cuda_linear.c); nothing waits for the device except the
  * timing of a new shape (cuda_products.h, cuda_attention_choice.h).  The kernels check indices and record a
  * wrong one; the next copy to the host reports it. */
-#include "ops/cuda/table/cuda_ops.h"
 
 #include "ops/cuda/table/cuda_slots.h"
 

@@ -15,4 +15,7 @@
 OP_SLOTS(CUDA_DECLARE)
 #undef CUDA_DECLARE
 
+/* The table of them (cuda_ops.c). */
+extern const struct ops ops_cuda;
+
 #endif

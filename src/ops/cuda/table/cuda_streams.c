@@ -1,4 +1,3 @@
-#include "ops/cuda/table/cuda_streams.h"
 
 #include "ops/cuda/table/cuda_context.h"
 

@@ -31,9 +31,7 @@ struct kiln_status api_status(struct status s)
 
 struct status api_begin(struct kiln_session *s)
 {
-    if (s == NULL) {
-        return status_error(STATUS_USAGE, "the session is NULL");
-    }
+    FAIL_IF(s == NULL, STATUS_USAGE, "the session is NULL");
     s->session.net.x.status = status_ok(); /* a failed call does not end the session */
     return atomic_load(&s->cancelled) ? status_error(STATUS_PREEMPTED, "the session is cancelled")
                                       : status_ok();
@@ -53,18 +51,14 @@ static const struct answer_kind *kind_of(enum kiln_task task)
 struct status api_begin_task(struct kiln_session *s, enum kiln_task task)
 {
     TRY(api_begin(s));
-    if (s->task != task) {
-        return status_error(STATUS_USAGE, "a session opened to %s cannot %s", kind_of(s->task)->name,
-                            kind_of(task)->name);
-    }
+    FAIL_IF(s->task != task, STATUS_USAGE, "a session opened to %s cannot %s", kind_of(s->task)->name,
+            kind_of(task)->name);
     return status_ok();
 }
 
 struct status api_check_text(const char **text, size_t n, const char *name)
 {
-    if (*text == NULL && n > 0) {
-        return status_error(STATUS_USAGE, "%s is NULL, but has %zu bytes", name, n);
-    }
+    FAIL_IF(*text == NULL && n > 0, STATUS_USAGE, "%s is NULL, but has %zu bytes", name, n);
     *text = *text == NULL ? "" : *text;
     return status_ok();
 }
@@ -72,13 +66,9 @@ struct status api_check_text(const char **text, size_t n, const char *name)
 struct status api_take_texts(struct text_bytes **out, const struct kiln_text *texts, size_t n,
                              const char *name)
 {
-    if (texts == NULL && n > 0) {
-        return status_error(STATUS_USAGE, "%s is NULL, but has %zu", name, n);
-    }
+    FAIL_IF(texts == NULL && n > 0, STATUS_USAGE, "%s is NULL, but has %zu", name, n);
     struct text_bytes *inner = n > SIZE_MAX / sizeof *inner - 1 ? NULL : malloc((n + 1) * sizeof *inner);
-    if (inner == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu texts", n);
-    }
+    FAIL_IF(inner == NULL, STATUS_MEMORY, "out of memory for %zu texts", n);
     struct status s = status_ok();
     for (size_t i = 0; i < n && !failed(s); i++) {
         inner[i] = (struct text_bytes){texts[i].bytes, texts[i].n};
@@ -94,10 +84,8 @@ struct status api_take_texts(struct text_bytes **out, const struct kiln_text *te
 
 struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max)
 {
-    if (value < min || value > max) {
-        return status_error(STATUS_USAGE, "%s is %lld; it must be from %lld to %lld", name, (long long)value,
-                            (long long)min, (long long)max);
-    }
+    FAIL_IF(value < min || value > max, STATUS_USAGE, "%s is %lld; it must be from %lld to %lld", name,
+            (long long)value, (long long)min, (long long)max);
     return status_ok();
 }
 
@@ -113,9 +101,7 @@ static struct status open_model(struct kiln_model **model, const char *path,
     TRY(session_options_find(&o, options->device == NULL ? "auto" : options->device,
                              options->dtype == NULL ? "fp32" : options->dtype));
     struct kiln_model *m = calloc(1, sizeof *m);
-    if (m == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a model");
-    }
+    FAIL_IF(m == NULL, STATUS_MEMORY, "out of memory for a model");
     struct status s = session_open_model(&m->weights, path, &o);
     if (failed(s)) {
         free(m);
@@ -191,9 +177,7 @@ static struct status open_session(struct kiln_session **session, struct kiln_mod
 {
     TRY(api_check_range("task", (int64_t)task, 0, ANSWER_LAST_PUBLIC));
     struct kiln_session *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a session");
-    }
+    FAIL_IF(s == NULL, STATUS_MEMORY, "out of memory for a session");
     struct status status =
         session_open_shared(&s->session, &model->weights, kind_of(task)->task, &(struct session_options){0});
     if (failed(status)) {

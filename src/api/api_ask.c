@@ -24,12 +24,9 @@ static struct status check_options(const struct kiln_ask_options *o)
 
 static struct status check_question(const char *question)
 {
-    if (question == NULL) {
-        return status_error(STATUS_USAGE, "question is NULL");
-    }
-    if (strlen(question) > MAX_QUESTION_BYTES) {
-        return status_error(STATUS_DATA, "the question has more than %d bytes", MAX_QUESTION_BYTES);
-    }
+    FAIL_IF(question == NULL, STATUS_USAGE, "question is NULL");
+    FAIL_IF(strlen(question) > MAX_QUESTION_BYTES, STATUS_DATA, "the question has more than %d bytes",
+            MAX_QUESTION_BYTES);
     return status_ok();
 }
 
@@ -38,9 +35,7 @@ static struct status take_answers(struct kiln_answers *out, const struct ask_res
 {
     size_t n = (size_t)r->n;
     struct kiln_answer *answers = malloc(n * sizeof *answers + r->texts.n + 1);
-    if (answers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu answers", n);
-    }
+    FAIL_IF(answers == NULL, STATUS_MEMORY, "out of memory for %zu answers", n);
     char *texts = (char *)(answers + n);
     memcpy(texts, buf_text(&r->texts), r->texts.n + 1);
     for (size_t i = 0; i < n; i++) {

@@ -15,9 +15,7 @@ static struct status take_labels(struct kiln_labels *out, const struct model_lab
 {
     size_t n = (size_t)(r->n * r->n_labels), n_text = model->names->text.n;
     struct kiln_label *labels = malloc(n * sizeof *labels + n_text);
-    if (labels == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu labels", n);
-    }
+    FAIL_IF(labels == NULL, STATUS_MEMORY, "out of memory for %zu labels", n);
     char *names = (char *)(labels + n);
     memcpy(names, model->names->text.data, n_text);
     for (size_t i = 0; i < n; i++) {

@@ -26,9 +26,7 @@ static struct status run(struct kiln_session *session, struct kiln_vectors *out,
     struct kiln_vectors v = {.n = (int64_t)n, .width = (int64_t)width};
     v.values =
         n > SIZE_MAX / sizeof *v.values / width - 1 ? NULL : malloc((n + 1) * width * sizeof *v.values);
-    if (v.values == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu vectors", n);
-    }
+    FAIL_IF(v.values == NULL, STATUS_MEMORY, "out of memory for %zu vectors", n);
     struct status s = embed_texts(&session->session, v.values, &v.n_cut, texts, n, plan);
     if (failed(s)) {
         free(v.values);

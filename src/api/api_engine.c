@@ -52,12 +52,10 @@ static struct status declare(struct param_table *t, const struct kiln_parameter 
 {
     for (int i = 0; i < n; i++) {
         const struct kiln_parameter *p = &parameters[i];
-        if (p->name == NULL || !is_name(p->name) || param_table_find(t, p->name) != NULL) {
-            return status_error(STATUS_USAGE,
-                                "the name of parameter %d, '%.100s', must be one of its own of 1 to %d "
-                                "letters, digits, '.', '_', '-' and '/'",
-                                i, p->name == NULL ? "NULL" : p->name, PARAM_NAME_BYTES - 1);
-        }
+        FAIL_IF(p->name == NULL || !is_name(p->name) || param_table_find(t, p->name) != NULL, STATUS_USAGE,
+                "the name of parameter %d, '%.100s', must be one of its own of 1 to %d "
+                "letters, digits, '.', '_', '-' and '/'",
+                i, p->name == NULL ? "NULL" : p->name, PARAM_NAME_BYTES - 1);
         TRY(check_shape(p));
         struct param own = {
             .n_dims = p->n_dims, .dims = {p->dims[0], p->n_dims == 2 ? p->dims[1] : 0}, .decay = p->decay};
@@ -83,27 +81,19 @@ static void copy_values(struct param_engine *e, const struct kiln_parameter *par
 
 static struct status check_file(const struct deepspeed_config *c, const char *path)
 {
-    if (c->optimizer == NULL) {
-        return status_error(STATUS_DATA, "%s has no \"optimizer\"; the engine needs its type and lr", path);
-    }
-    if (c->fp16) {
-        return status_error(
-            STATUS_UNAVAILABLE,
+    FAIL_IF(c->optimizer == NULL, STATUS_DATA, "%s has no \"optimizer\"; the engine needs its type and lr",
+            path);
+    FAIL_IF(c->fp16, STATUS_UNAVAILABLE,
             "%s: \"fp16\" needs scaled losses, which the engine does not have; use \"bf16\", or neither",
             path);
-    }
-    if (optimizer_find(c->optimizer)->takes_matrices) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "%s: \"optimizer\" %s needs to know which parameters are matrices of layers, "
-                            "which kiln knows of its own models only",
-                            path, c->optimizer);
-    }
-    if (c->log.zero_stage > 1) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "%s: \"zero_optimization.stage\" %lld is not there for a program's own network, "
-                            "whose gradients are in one buffer: use 0 or 1",
-                            path, (long long)c->log.zero_stage);
-    }
+    FAIL_IF(optimizer_find(c->optimizer)->takes_matrices, STATUS_UNAVAILABLE,
+            "%s: \"optimizer\" %s needs to know which parameters are matrices of layers, "
+            "which kiln knows of its own models only",
+            path, c->optimizer);
+    FAIL_IF(c->log.zero_stage > 1, STATUS_UNAVAILABLE,
+            "%s: \"zero_optimization.stage\" %lld is not there for a program's own network, "
+            "whose gradients are in one buffer: use 0 or 1",
+            path, (long long)c->log.zero_stage);
     return status_ok();
 }
 
@@ -176,9 +166,8 @@ static struct status open_engine(struct kiln_engine *e, const char *path,
 
 static struct status check_open(const char *path, const struct kiln_parameter *parameters, int n)
 {
-    if (path == NULL || parameters == NULL) {
-        return status_error(STATUS_USAGE, "%s is NULL", path == NULL ? "deepspeed_config" : "parameters");
-    }
+    FAIL_IF(path == NULL || parameters == NULL, STATUS_USAGE, "%s is NULL",
+            path == NULL ? "deepspeed_config" : "parameters");
     return api_check_range("n_parameters", n, 1, MOST_PARAMETERS);
 }
 
@@ -189,9 +178,7 @@ static struct status open_new(struct kiln_engine **engine, const char *path,
     struct kiln_engine_options defaults = kiln_engine_defaults();
     TRY(check_open(path, parameters, n));
     struct kiln_engine *e = calloc(1, sizeof *e);
-    if (e == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for an engine");
-    }
+    FAIL_IF(e == NULL, STATUS_MEMORY, "out of memory for an engine");
     struct status s = open_engine(e, path, parameters, n, options == NULL ? &defaults : options);
     if (failed(s)) {
         free(e);

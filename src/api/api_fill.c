@@ -15,9 +15,7 @@ static struct status take_words(struct kiln_words *out, const struct tokenizer *
         n_text += n_piece + 1;
     }
     struct kiln_word *words = malloc(n * sizeof *words + n_text);
-    if (words == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu words", n);
-    }
+    FAIL_IF(words == NULL, STATUS_MEMORY, "out of memory for %zu words", n);
     char *text = (char *)(words + n);
     for (size_t i = 0; i < n; i++) {
         const struct fill_candidate *c = &r->candidates[i];

@@ -56,13 +56,10 @@ static struct status check_real(const char *name, double value, double min, doub
 
 static struct status check_stops(const struct kiln_generate_options *o)
 {
-    if (o->stops == NULL && o->n_stops > 0) {
-        return status_error(STATUS_USAGE, "stops is NULL, but has %zu", o->n_stops);
-    }
+    FAIL_IF(o->stops == NULL && o->n_stops > 0, STATUS_USAGE, "stops is NULL, but has %zu", o->n_stops);
     for (size_t i = 0; i < o->n_stops; i++) {
-        if (o->stops[i] == NULL || o->stops[i][0] == '\0') {
-            return status_error(STATUS_USAGE, "stop %zu is %s", i, o->stops[i] == NULL ? "NULL" : "empty");
-        }
+        FAIL_IF(o->stops[i] == NULL || o->stops[i][0] == '\0', STATUS_USAGE, "stop %zu is %s", i,
+                o->stops[i] == NULL ? "NULL" : "empty");
     }
     return status_ok();
 }
@@ -89,9 +86,8 @@ static struct status run(struct call *c)
 {
     c->generations = calloc(c->n + 1, sizeof *c->generations);
     c->n_told = calloc(c->n + 1, sizeof *c->n_told);
-    if (c->generations == NULL || c->n_told == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu prompts", c->n);
-    }
+    FAIL_IF(c->generations == NULL || c->n_told == NULL, STATUS_MEMORY, "out of memory for %zu prompts",
+            c->n);
     for (size_t i = 0; i < c->n; i++) {
         TRY(generation_init(&c->generations[i], c->session, &c->session->scratch, c->prompts[i].bytes,
                             c->prompts[i].n, &c->inner, (int64_t)i + 1));
@@ -109,9 +105,7 @@ static struct status take_texts(struct kiln_continuations *out, const struct cal
         n_bytes += c->generations[i].text.n + 1;
     }
     struct kiln_continuation *texts = malloc(c->n * sizeof *texts + n_ids * sizeof(int32_t) + n_bytes + 1);
-    if (texts == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu texts", c->n);
-    }
+    FAIL_IF(texts == NULL, STATUS_MEMORY, "out of memory for %zu texts", c->n);
     int32_t *ids = (int32_t *)(texts + c->n);
     char *bytes = (char *)(ids + n_ids);
     for (size_t i = 0; i < c->n; i++) {

@@ -11,9 +11,7 @@ static struct status take_words(struct kiln_tags *out, const struct label_names 
 {
     size_t n = (size_t)r->n;
     out->words = malloc(n * sizeof *out->words + names->text.n);
-    if (out->words == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", n);
-    }
+    FAIL_IF(out->words == NULL, STATUS_MEMORY, "out of memory for the labels of %zu words", n);
     char *text = (char *)(out->words + n);
     memcpy(text, names->text.data, names->text.n);
     for (size_t i = 0; i < n; i++) {
@@ -31,9 +29,7 @@ static struct status take_entities(struct kiln_tags *out, const struct tag_resul
         n_text += strlen(r->entities[i].type) + 1;
     }
     out->entities = malloc(n * sizeof *out->entities + n_text);
-    if (out->entities == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu entities", n);
-    }
+    FAIL_IF(out->entities == NULL, STATUS_MEMORY, "out of memory for %zu entities", n);
     char *text = (char *)(out->entities + n);
     for (size_t i = 0; i < n; i++) {
         const struct tag_entity *e = &r->entities[i];
@@ -87,9 +83,7 @@ static struct status tag(struct kiln_session *session, struct kiln_tags *tags,
                          const struct kiln_sentence *sentences, size_t n)
 {
     TRY(api_begin_task(session, KILN_TAG));
-    if (sentences == NULL && n > 0) {
-        return status_error(STATUS_USAGE, "sentences is NULL, but has %zu", n);
-    }
+    FAIL_IF(sentences == NULL && n > 0, STATUS_USAGE, "sentences is NULL, but has %zu", n);
     struct tag_sentence *inner = n == SIZE_MAX ? NULL : calloc(n + 1, sizeof *inner);
     struct status s = inner == NULL ? status_error(STATUS_MEMORY, "out of memory for %zu sentences", n)
                                     : take_sentences(inner, sentences, n);

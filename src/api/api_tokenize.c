@@ -6,9 +6,7 @@
 static struct status take_tokens(struct kiln_tokens *out, const struct token_list *list)
 {
     out->tokens = calloc(list->n + 1, sizeof *out->tokens);
-    if (out->tokens == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu tokens", list->n);
-    }
+    FAIL_IF(out->tokens == NULL, STATUS_MEMORY, "out of memory for %zu tokens", list->n);
     for (size_t i = 0; i < list->n; i++) {
         const struct token *t = &list->tokens[i];
         out->tokens[i] = (struct kiln_token){t->id, t->start, t->end};

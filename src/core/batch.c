@@ -16,13 +16,12 @@ struct batch_limits batch_limits_both(struct batch_limits a, struct batch_limits
 
 struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps)
 {
-    if (train_batch_size < 1 || gradient_accumulation_steps < 1 ||
-        train_batch_size % gradient_accumulation_steps != 0) {
-        return status_error(STATUS_USAGE,
-                            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps "
-                            "%lld: micro-batches must be equal",
-                            (long long)train_batch_size, (long long)gradient_accumulation_steps);
-    }
+    FAIL_IF(train_batch_size < 1 || gradient_accumulation_steps < 1 ||
+                train_batch_size % gradient_accumulation_steps != 0,
+            STATUS_USAGE,
+            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps "
+            "%lld: micro-batches must be equal",
+            (long long)train_batch_size, (long long)gradient_accumulation_steps);
     return status_ok();
 }
 
@@ -96,10 +95,8 @@ struct status batch_init(struct batch *b, const struct batch_layout *layout, str
     CHECK(limits.n_tokens > 0 && limits.n_tokens <= INT32_MAX, "%lld tokens in one stream",
           (long long)limits.n_tokens);
     b->memory = calloc(1, bytes);
-    if (b->memory == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a batch of %lld tokens",
-                            (long long)limits.n_tokens);
-    }
+    FAIL_IF(b->memory == NULL, STATUS_MEMORY, "out of memory for a batch of %lld tokens",
+            (long long)limits.n_tokens);
     lay_out(b, b->memory);
     return status_ok();
 }
@@ -205,9 +202,7 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
 {
     *step = (struct batch_step){0};
     step->micro = calloc((size_t)n_micro, sizeof *step->micro);
-    if (step->micro == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches", (long long)n_micro);
-    }
+    FAIL_IF(step->micro == NULL, STATUS_MEMORY, "out of memory for %lld micro-batches", (long long)n_micro);
     for (; step->n_micro < n_micro; step->n_micro++) {
         struct status s = batch_init(&step->micro[step->n_micro], layout, limits);
         if (failed(s)) {

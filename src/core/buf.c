@@ -83,9 +83,7 @@ void buf_printf(struct buf *b, const char *format, ...)
 
 struct status buf_status(const struct buf *b)
 {
-    if (b->failed) {
-        return status_error(STATUS_MEMORY, "out of memory after %zu bytes of a growing buffer", b->n);
-    }
+    FAIL_IF(b->failed, STATUS_MEMORY, "out of memory after %zu bytes of a growing buffer", b->n);
     return status_ok();
 }
 

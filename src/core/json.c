@@ -15,10 +15,8 @@ static const size_t MAX_FILE_BYTES = (size_t)256 << 20;
 static struct status not_json(const char *source, const json_error_t *error)
 {
     enum { MAX_DEPTH = 2048 }; /* jansson's JSON_PARSER_MAX_DEPTH */
-    if (json_error_code(error) == json_error_stack_overflow) {
-        return status_error(STATUS_DATA, "%s is not valid JSON: it is deeper than %d arrays and objects",
-                            source, MAX_DEPTH);
-    }
+    FAIL_IF(json_error_code(error) == json_error_stack_overflow, STATUS_DATA,
+            "%s is not valid JSON: it is deeper than %d arrays and objects", source, MAX_DEPTH);
     const char *flag = strstr(error->text, " without JSON_ALLOW_NUL");
     int n = flag == NULL ? (int)strlen(error->text) : (int)(flag - error->text);
     return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %.*s", source, error->line,
@@ -149,9 +147,7 @@ static struct status get(const json_t *object, const char *source, const char *k
                          const json_t **found)
 {
     *found = json_object_get(object, key);
-    if (*found == NULL && required) {
-        return status_error(STATUS_DATA, "%s: the key \"%s\" is missing", source, key);
-    }
+    FAIL_IF(*found == NULL && required, STATUS_DATA, "%s: the key \"%s\" is missing", source, key);
     return status_ok();
 }
 
@@ -259,9 +255,7 @@ struct status json_append_line(struct buf *b, json_t *root, unsigned digits)
 {
     char *text = root == NULL ? NULL : json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(digits));
     json_decref(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a line of JSON");
-    }
+    FAIL_IF(text == NULL, STATUS_MEMORY, "out of memory for a line of JSON");
     buf_puts(b, text);
     buf_putc(b, '\n');
     free(text);

@@ -49,11 +49,9 @@ static struct status read_variable(const struct variable *v, bool *is_set, int64
     }
     errno = 0;
     *number = strtoll(value, &end, 10);
-    if (end == value || *end != '\0' || errno != 0) {
-        return status_error(STATUS_USAGE,
-                            "environment variable %s is '%s', but must be a %s; unset it or correct it",
-                            v->name, value, v->kind == COUNT ? "number of ranks" : "rank");
-    }
+    FAIL_IF(end == value || *end != '\0' || errno != 0, STATUS_USAGE,
+            "environment variable %s is '%s', but must be a %s; unset it or correct it", v->name, value,
+            v->kind == COUNT ? "number of ranks" : "rank");
     return status_ok();
 }
 

@@ -28,9 +28,7 @@ enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 /* Whether an open file is one to be read; sets its size. */
 static struct status check(int fd, const struct stat *info, size_t *n, const char *path)
 {
-    if (!S_ISREG(info->st_mode)) {
-        return status_error(STATUS_DATA, "%s is not a regular file", path);
-    }
+    FAIL_IF(!S_ISREG(info->st_mode), STATUS_DATA, "%s is not a regular file", path);
     *n = (size_t)info->st_size;
     return check_pointer(fd, *n, path);
 }

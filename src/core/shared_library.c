@@ -30,18 +30,14 @@ void shared_library_of_kiln(char *path, size_t n, const char *name)
 struct status shared_library_open(const char *name, const char *package, const struct shared_symbol *symbols)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        return status_error(STATUS_UNAVAILABLE, "%s cannot be loaded (%s); install %s", name, dlerror(),
-                            package);
-    }
+    FAIL_IF(library == NULL, STATUS_UNAVAILABLE, "%s cannot be loaded (%s); install %s", name, dlerror(),
+            package);
     for (const struct shared_symbol *s = symbols; s->name != NULL; s++) {
         *s->address = dlsym(library, s->name);
-        if (*s->address == NULL) {
-            return status_error(STATUS_UNAVAILABLE,
-                                "%s lacks %s: it is not the version that this kiln was built with; install "
-                                "%s and build kiln again",
-                                name, s->name, package);
-        }
+        FAIL_IF(*s->address == NULL, STATUS_UNAVAILABLE,
+                "%s lacks %s: it is not the version that this kiln was built with; install "
+                "%s and build kiln again",
+                name, s->name, package);
     }
     return status_ok();
 }

@@ -61,9 +61,8 @@ struct status document_output_claim(struct document_output *o, const struct inpu
         char path[FILE_PATH_BYTES];
         make_path(path, o->prefix, suffixes[i]);
         TRY(input_guard_check_file(inputs, "--output_prefix", path));
-        if (rule == DOCUMENT_OUTPUT_NEW && access(path, F_OK) == 0) {
-            return status_error(STATUS_USAGE, "%s already exists; --overwrite replaces it", path);
-        }
+        FAIL_IF(rule == DOCUMENT_OUTPUT_NEW && access(path, F_OK) == 0, STATUS_USAGE,
+                "%s already exists; --overwrite replaces it", path);
         TRY(dry_run ? status_ok() : file_check_output(path, 0));
     }
     return rule == DOCUMENT_OUTPUT_OWN ? check_description(o) : status_ok();

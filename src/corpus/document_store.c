@@ -64,13 +64,10 @@ static struct status open_outputs(struct run *r)
 static struct status judge(struct run *r, const char *path, const struct document_line *line)
 {
     const char *what = document_fault_texts[line->fault];
-    if (++r->n_bad > r->config->max_bad_lines) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(++r->n_bad > r->config->max_bad_lines, STATUS_DATA,
             "%s:%" PRId64
             ": the line %s; --max_bad_lines N skips up to N such lines, and this is number %" PRId64,
             path, line->number, what, r->n_bad);
-    }
     log_warning("%s:%" PRId64 ": the line %s, so it is skipped", path, line->number, what);
     return status_ok();
 }
@@ -270,9 +267,7 @@ static struct status add_store(struct document_output *o, struct sequence *q, co
         }
         document_output_end_document(o);
         TRY(document_output_status(o));
-        if (stop_requested()) {
-            return status_error(STATUS_PREEMPTED, "stopped by a signal; nothing was written");
-        }
+        FAIL_IF(stop_requested(), STATUS_PREEMPTED, "stopped by a signal; nothing was written");
     }
     return status_ok();
 }

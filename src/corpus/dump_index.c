@@ -194,14 +194,12 @@ static struct status check_offset(struct reading *r)
     if (r->stream.kind != &bzip2_stream) {
         return status_ok();
     }
-    if (r->offset + STREAM_HEAD > r->stream.file_bytes) {
-        return status_error(STATUS_DATA,
-                            "%s is cut short: line %lld of its index %s names a stream of pages at byte "
-                            "%llu, but the file has only %llu bytes; download the rest, or leave the index "
-                            "out of the inputs to use what is there",
-                            r->dump->path, (long long)r->reader.line, r->index->path,
-                            (unsigned long long)r->offset, (unsigned long long)r->stream.file_bytes);
-    }
+    FAIL_IF(r->offset + STREAM_HEAD > r->stream.file_bytes, STATUS_DATA,
+            "%s is cut short: line %lld of its index %s names a stream of pages at byte "
+            "%llu, but the file has only %llu bytes; download the rest, or leave the index "
+            "out of the inputs to use what is there",
+            r->dump->path, (long long)r->reader.line, r->index->path, (unsigned long long)r->offset,
+            (unsigned long long)r->stream.file_bytes);
     if (r->offset >= r->check_behind) {
         r->check_behind = r->offset + r->stream.file_bytes / N_CHECKS;
         TRY(byte_stream_read_file(&r->stream, head, sizeof head, r->offset));

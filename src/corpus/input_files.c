@@ -51,10 +51,8 @@ static struct status add_entry(struct input_files *f, const char *directory, con
 static struct status add_tree(struct input_files *f, const char *path, int depth)
 {
     enum { MAX_DEPTH = 64 }; /* deeper is a loop of symbolic links */
-    if (depth > MAX_DEPTH) {
-        return status_error(STATUS_DATA, "%.200s... is more than %d directories deep; is it a loop of links?",
-                            path, MAX_DEPTH);
-    }
+    FAIL_IF(depth > MAX_DEPTH, STATUS_DATA,
+            "%.200s... is more than %d directories deep; is it a loop of links?", path, MAX_DEPTH);
     struct dirent **entries;
     int n = scandir(path, &entries, is_visible, by_bytes);
     FAIL_IF(n < 0, STATUS_DATA, "cannot list the directory %s: %s", path, strerror(errno));

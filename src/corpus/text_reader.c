@@ -85,11 +85,9 @@ static struct status read_encoded(struct text_reader *r)
     bool is_end = r->ended && !r->stream.at_gap && !r->stream.ends_early;
     buf_clear(&r->converted);
     struct status s = encoding_convert(&r->encoding, &r->converted, r->raw.data, r->raw.n, is_end, &n_taken);
-    if (s.code == STATUS_DATA) {
-        return status_error(STATUS_DATA, "%s is not %s: byte %llu is 0x%02x; give its --encoding", r->path,
-                            r->encoding.name, (unsigned long long)(r->raw_at + n_taken),
-                            (unsigned char)r->raw.data[n_taken]);
-    }
+    FAIL_IF(s.code == STATUS_DATA, STATUS_DATA, "%s is not %s: byte %llu is 0x%02x; give its --encoding",
+            r->path, r->encoding.name, (unsigned long long)(r->raw_at + n_taken),
+            (unsigned char)r->raw.data[n_taken]);
     TRY(s);
     TRY(make_room(r, r->converted.n));
     memcpy(r->buffer + r->n, buf_text(&r->converted), r->converted.n);
@@ -130,14 +128,11 @@ static struct status check_block(struct text_reader *r)
     }
     size_t bad = r->checked + utf8_find_invalid(r->buffer + r->checked, r->n - r->checked);
     bool is_cut = !r->ended || r->stream.at_gap || r->stream.ends_early;
-    if (bad < r->n && (!is_cut || r->n - bad >= UTF8_MAX_BYTES)) {
-        return status_error(STATUS_DATA,
-                            "%s is not UTF-8: byte %llu is 0x%02x; give its --encoding, such as latin-1, or "
-                            "replace such bytes with U+FFFD by --replace_invalid_utf8%s",
-                            r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad],
-                            r->stream.kind == &gzip_stream ? "; `gzip -t` says whether the file is damaged"
-                                                           : "");
-    }
+    FAIL_IF(bad < r->n && (!is_cut || r->n - bad >= UTF8_MAX_BYTES), STATUS_DATA,
+            "%s is not UTF-8: byte %llu is 0x%02x; give its --encoding, such as latin-1, or "
+            "replace such bytes with U+FFFD by --replace_invalid_utf8%s",
+            r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad],
+            r->stream.kind == &gzip_stream ? "; `gzip -t` says whether the file is damaged" : "");
     r->checked = bad;
     return status_ok();
 }
@@ -198,11 +193,9 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
         TRY(read_block(r));
     }
     size_t skip = (size_t)(place.offset - r->buffer_at);
-    if (skip > r->n) {
-        return status_error(
-            STATUS_DATA, "%s has %llu bytes, so reading cannot continue at byte %llu: the file has changed",
-            r->path, (unsigned long long)(r->buffer_at + r->n), (unsigned long long)place.offset);
-    }
+    FAIL_IF(skip > r->n, STATUS_DATA,
+            "%s has %llu bytes, so reading cannot continue at byte %llu: the file has changed", r->path,
+            (unsigned long long)(r->buffer_at + r->n), (unsigned long long)place.offset);
     r->at = r->checked = skip;
     r->inside_line = r->at > 0 && r->buffer[r->at - 1] != '\n';
     r->line = place.line;

@@ -106,12 +106,10 @@ static struct status add_line(struct source *s, struct document *out, struct tex
     if (line.n == 0) {
         return status_ok();
     }
-    if (!s->inside) {
-        return status_error(STATUS_DATA,
-                            "%s line %lld is outside of <doc> and </doc>; if this is not the output of "
-                            "WikiExtractor, give another --input_format",
-                            s->reader.path, (long long)s->reader.line);
-    }
+    FAIL_IF(!s->inside, STATUS_DATA,
+            "%s line %lld is outside of <doc> and </doc>; if this is not the output of "
+            "WikiExtractor, give another --input_format",
+            s->reader.path, (long long)s->reader.line);
     s->counts->n_cut += line.continues;
     source_append(s, &out->text, line);
     unescape(&out->text, begin);

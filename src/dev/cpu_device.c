@@ -25,14 +25,11 @@ static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
 {
     *memory = NULL;
     size_t available = host_memory_free();
-    if (bytes > available) {
-        return status_error(STATUS_MEMORY, "%s needs %.2f GiB, but only %.2f GiB of memory are free", what,
-                            (double)bytes / 0x1p30, (double)available / 0x1p30);
-    }
+    FAIL_IF(bytes > available, STATUS_MEMORY, "%s needs %.2f GiB, but only %.2f GiB of memory are free", what,
+            (double)bytes / 0x1p30, (double)available / 0x1p30);
     void *p = mmap(NULL, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
-        return status_error(STATUS_MEMORY, "%s: cannot allocate %zu bytes: %s", what, bytes, strerror(errno));
-    }
+    FAIL_IF(p == MAP_FAILED, STATUS_MEMORY, "%s: cannot allocate %zu bytes: %s", what, bytes,
+            strerror(errno));
     madvise(p, bytes, MADV_HUGEPAGE); /* only a hint: large matrices read with fewer TLB misses */
     memset(p, 0, bytes);
     *memory = p;

@@ -19,9 +19,7 @@ struct status host_view_open_blank(struct host_view *v, struct exec *x, tensor t
     }
     CHECK(tensor_is_dense(t), "a view of strided rows");
     v->memory = malloc(tensor_bytes(t) > 0 ? tensor_bytes(t) : 1);
-    if (v->memory == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a copy of %zu bytes", tensor_bytes(t));
-    }
+    FAIL_IF(v->memory == NULL, STATUS_MEMORY, "out of memory for a copy of %zu bytes", tensor_bytes(t));
     v->host.data = v->memory;
     return opened(v, x);
 }

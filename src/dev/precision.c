@@ -13,25 +13,18 @@ struct status precision_find(struct precision *p, const struct precision_flags *
         .fp32_residual = f->fp32_residual,
     };
     p->allow_tf32 = f->tf32 && !device->is_host && p->dtype == DTYPE_F32;
-    if (f->fp8 && f->fp16) {
-        return status_error(STATUS_USAGE,
-                            "--fp8 cannot be combined with --fp16: it computes all but products in bf16");
-    }
+    FAIL_IF(f->fp8 && f->fp16, STATUS_USAGE,
+            "--fp8 cannot be combined with --fp16: it computes all but products in bf16");
     if (f->fp8 && !device->computes_in_fp8) {
         log_warning("--fp8: the %s has no products in fp8, so kiln multiplies the same numbers in bf16, "
                     "which is slower than --autocast alone",
                     device->name);
     }
-    if (f->fp16 && !device->computes_in_f16) {
-        return status_error(STATUS_USAGE,
-                            "--fp16: the %s does not compute in fp16; --autocast without it computes in bf16",
-                            device->name);
-    }
-    if (f->fp32_residual && p->dtype == DTYPE_F32) {
-        return status_error(STATUS_USAGE,
-                            "a residual stream in fp32 goes with layers in bf16 or fp16, but all is "
-                            "fp32 already: leave out --fp32-residual-connection, or give --bf16");
-    }
+    FAIL_IF(f->fp16 && !device->computes_in_f16, STATUS_USAGE,
+            "--fp16: the %s does not compute in fp16; --autocast without it computes in bf16", device->name);
+    FAIL_IF(f->fp32_residual && p->dtype == DTYPE_F32, STATUS_USAGE,
+            "a residual stream in fp32 goes with layers in bf16 or fp16, but all is "
+            "fp32 already: leave out --fp32-residual-connection, or give --bf16");
     return status_ok();
 }
 

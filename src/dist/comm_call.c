@@ -24,12 +24,10 @@ static struct status check_dtype(enum comm_call_kind kind, enum dtype dtype)
 {
     bool sums = kind == CALL_ALL_REDUCE_SUM || kind == CALL_REDUCE_SCATTER_SUM;
     bool is_max = kind == CALL_ALL_REDUCE_MAX || kind == CALL_ALL_REDUCE_MAX_SIGNED;
-    if (sums && !reduce_can_sum(dtype)) {
-        return status_error(STATUS_USAGE, "ranks can sum fp32, fp64 or bf16, not %s", dtype_name(dtype));
-    }
-    if (is_max && dtype != DTYPE_F32) {
-        return status_error(STATUS_USAGE, "ranks can take the maximum of fp32, not of %s", dtype_name(dtype));
-    }
+    FAIL_IF(sums && !reduce_can_sum(dtype), STATUS_USAGE, "ranks can sum fp32, fp64 or bf16, not %s",
+            dtype_name(dtype));
+    FAIL_IF(is_max && dtype != DTYPE_F32, STATUS_USAGE, "ranks can take the maximum of fp32, not of %s",
+            dtype_name(dtype));
     return status_ok();
 }
 
@@ -50,12 +48,10 @@ static struct status compare(const struct comm_call *calls, int r, const struct 
 {
     int number = comm_number(numbers, r), number_0 = comm_number(numbers, 0);
     const struct comm_call *p = &calls[r], *first = &calls[0];
-    if (p->kind != first->kind || p->root != first->root || p->dtype != first->dtype ||
-        p->count != first->count) {
-        return status_error(
+    FAIL_IF(p->kind != first->kind || p->root != first->root || p->dtype != first->dtype ||
+                p->count != first->count,
             STATUS_INTERNAL, "rank %d is in %s of %lld elements, but rank %d is in %s of %lld", number,
             names[p->kind], (long long)p->count, number_0, names[first->kind], (long long)first->count);
-    }
     return p->bounds_hash == first->bounds_hash
                ? status_ok()
                : status_error(STATUS_INTERNAL, "rank %d %s parts that differ from rank %d's", number,

@@ -84,9 +84,7 @@ static void forget_arrived(struct comm_wire *c)
 static struct status post(struct comm_wire *c, int to, enum wire_tag tag, const void *bytes, int64_t n)
 {
     struct outgoing *m = malloc(sizeof *m + (size_t)n);
-    if (m == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a message of %lld bytes", (long long)n);
-    }
+    FAIL_IF(m == NULL, STATUS_MEMORY, "out of memory for a message of %lld bytes", (long long)n);
     *m = (struct outgoing){.next = c->world->first};
     c->world->first = m;
     memcpy(m->data, bytes, (size_t)n);
@@ -255,12 +253,11 @@ static struct status compare_builds(const struct comm_wire *c)
 {
     for (int r = 1; r < c->ranks.wire.size; r++) {
         const struct hello *first = &c->hellos[0], *h = &c->hellos[r];
-        if (strcmp(h->version, first->version) != 0 || h->call_bytes != first->call_bytes) {
-            return status_error(STATUS_UNAVAILABLE,
-                                "rank %d runs kiln %s, but rank 0 runs kiln %s or another build: install the "
-                                "same program on all nodes",
-                                r, h->version, first->version);
-        }
+        FAIL_IF(strcmp(h->version, first->version) != 0 || h->call_bytes != first->call_bytes,
+                STATUS_UNAVAILABLE,
+                "rank %d runs kiln %s, but rank 0 runs kiln %s or another build: install the "
+                "same program on all nodes",
+                r, h->version, first->version);
     }
     return status_ok();
 }
@@ -273,10 +270,9 @@ static struct status greet(struct comm_wire *c)
     size_t size = (size_t)w->wire.size;
     snprintf(mine->version, sizeof mine->version, "%s", KILN_VERSION);
     mine->call_bytes = sizeof(struct comm_call);
-    if (!entropy_draw(&mine->run, sizeof mine->run) || !entropy_draw(&mine->secret, sizeof mine->secret)) {
-        return status_error(STATUS_IO, "the system gives rank %d no random bytes for its secret: %s",
-                            w->wire.rank, strerror(errno));
-    }
+    FAIL_IF(!entropy_draw(&mine->run, sizeof mine->run) || !entropy_draw(&mine->secret, sizeof mine->secret),
+            STATUS_IO, "the system gives rank %d no random bytes for its secret: %s", w->wire.rank,
+            strerror(errno));
     snprintf(mine->node, sizeof mine->node, "%s", host_node().text);
     mine->heartbeat = c->heartbeat.places[w->wire.rank];
     for (int r = 1; r < w->wire.size && w->wire.rank == 0; r++) {
@@ -497,9 +493,7 @@ static struct status create_part(const struct comm *whole, const struct comm_gro
 {
     const struct comm_wire *of = whole->state;
     struct comm_wire *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d ranks", g->n);
-    }
+    FAIL_IF(c == NULL, STATUS_MEMORY, "out of memory for %d ranks", g->n);
     *part = *whole;
     part->rank = (whole->rank - g->first) / g->stride;
     part->size = g->n;
@@ -521,12 +515,10 @@ static struct status compare_groups(const struct comm *whole, const struct comm_
                                     const struct comm_group *g)
 {
     for (int r = 0; r < whole->size; r++) {
-        if (comm_group_has(g, r) && memcmp(&all[r], g, sizeof *g) != 0) {
-            return status_error(STATUS_INTERNAL,
-                                "rank %d splits off %d ranks from %d on, but rank %d %d ranks from %d on",
-                                comm_number(&whole->numbers, whole->rank), g->n, g->first,
-                                comm_number(&whole->numbers, r), all[r].n, all[r].first);
-        }
+        FAIL_IF(comm_group_has(g, r) && memcmp(&all[r], g, sizeof *g) != 0, STATUS_INTERNAL,
+                "rank %d splits off %d ranks from %d on, but rank %d %d ranks from %d on",
+                comm_number(&whole->numbers, whole->rank), g->n, g->first, comm_number(&whole->numbers, r),
+                all[r].n, all[r].first);
     }
     return status_ok();
 }

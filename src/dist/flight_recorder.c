@@ -56,9 +56,7 @@ struct status flight_recorder_write(const struct flight_recorder *r, const char 
                                     struct status why)
 {
     char *text = to_text(r, rank, n_ranks, why);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory to write %s", path);
-    }
+    FAIL_IF(text == NULL, STATUS_MEMORY, "out of memory to write %s", path);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC,
                   0666); /* a pipe must not hold a rank that ends */
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");

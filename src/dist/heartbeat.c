@@ -259,9 +259,8 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
                             .places = calloc((size_t)size, sizeof *h->places),
                             .heard_ns = calloc((size_t)size, sizeof *h->heard_ns),
                             .heard_number = calloc((size_t)size, sizeof *h->heard_number)};
-    if (h->places == NULL || h->heard_ns == NULL || h->heard_number == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the heartbeats of %d ranks", size);
-    }
+    FAIL_IF(h->places == NULL || h->heard_ns == NULL || h->heard_number == NULL, STATUS_MEMORY,
+            "out of memory for the heartbeats of %d ranks", size);
     struct heartbeat_place *mine = &h->places[rank];
     gethostname(mine->host, sizeof mine->host - 1);
     list_addresses(mine);

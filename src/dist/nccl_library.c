@@ -27,9 +27,8 @@ static struct status check_version(struct nccl_library *l, const char *name)
     int result = l->get_version(&l->version);
     nccl_library_put_version(is, l->version);
     nccl_library_put_version(wanted, NCCL_OLDEST);
-    if (result != NCCL_SUCCESS) {
-        return status_error(STATUS_UNAVAILABLE, "%s does not say its version: error %d", name, result);
-    }
+    FAIL_IF(result != NCCL_SUCCESS, STATUS_UNAVAILABLE, "%s does not say its version: error %d", name,
+            result);
     return l->version >= NCCL_OLDEST
                ? status_ok()
                : status_error(STATUS_UNAVAILABLE, "%s is NCCL %s, and kiln needs %s or later; install %s",

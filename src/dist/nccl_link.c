@@ -149,11 +149,9 @@ static struct status settle(struct nccl_link *l, const char *what, int result)
     struct timespec pause = {.tv_nsec = 100000};
     while (result == NCCL_IN_PROGRESS) {
         TRY(nccl_link_check(l));
-        if (clock_ns() - start > deadline_ns(l)) {
-            return status_error(STATUS_INTERNAL,
-                                "rank %d of %d waited %.1f s in %s of NCCL for the other ranks",
-                                own_number(l), world_of(l), l->config.deadline_s, what);
-        }
+        FAIL_IF(clock_ns() - start > deadline_ns(l), STATUS_INTERNAL,
+                "rank %d of %d waited %.1f s in %s of NCCL for the other ranks", own_number(l), world_of(l),
+                l->config.deadline_s, what);
         nanosleep(&pause, NULL);
         int state = NCCL_SUCCESS, asked = l->library->get_async_error(l->comm, &state);
         result = asked == NCCL_SUCCESS ? state : asked;
@@ -355,9 +353,7 @@ struct status nccl_link_open(struct nccl_link **link, const struct nccl_library 
 {
     struct nccl_link *l = calloc(1, sizeof *l);
     *link = NULL;
-    if (l == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a communicator of NCCL");
-    }
+    FAIL_IF(l == NULL, STATUS_MEMORY, "out of memory for a communicator of NCCL");
     *l = (struct nccl_link){
         .config = *config, .library = library, .streams = x->device->streams, .context = x->context};
     snprintf(l->record, sizeof l->record, "%s", config->record == NULL ? "" : config->record);

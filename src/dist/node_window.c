@@ -116,9 +116,8 @@ struct status node_window_join(struct node_window *w, const char *name, int rank
     if (w->fd < 0) {
         return fail("the memory of a node's ranks in /dev/shm");
     }
-    if (fstat(w->fd, &file) != 0 || (size_t)file.st_size < window_bytes(size)) {
-        return status_error(STATUS_MEMORY, "the shared memory of this node's ranks in /dev/shm was cut");
-    }
+    FAIL_IF(fstat(w->fd, &file) != 0 || (size_t)file.st_size < window_bytes(size), STATUS_MEMORY,
+            "the shared memory of this node's ranks in /dev/shm was cut");
     return enter(w);
 }
 

@@ -174,10 +174,7 @@ static struct status simulate(struct simulation *s, double *longest)
         for (int stage = 0; stage < s->p->n_stages; stage++) {
             n += run_stage(s, stage);
         }
-        if (n == 0) {
-            return status_error(STATUS_INTERNAL, "the %d stages of a pipeline wait for each other",
-                                s->p->n_stages);
-        }
+        FAIL_IF(n == 0, STATUS_INTERNAL, "the %d stages of a pipeline wait for each other", s->p->n_stages);
         left -= n;
     }
     for (int stage = 0; stage < s->p->n_stages; stage++) {
@@ -210,9 +207,7 @@ struct status pipeline_bubble(const struct pipeline_shape *p, double forward, do
 {
     size_t n = (size_t)p->n_stages;
     double seconds = 0, *all = calloc(3 * n, sizeof *all);
-    if (all == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a schedule of %d stages", p->n_stages);
-    }
+    FAIL_IF(all == NULL, STATUS_MEMORY, "out of memory for a schedule of %d stages", p->n_stages);
     for (size_t i = 0; i < n; i++) {
         all[i] = forward;
         all[n + i] = backward;

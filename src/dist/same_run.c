@@ -33,12 +33,9 @@ static struct status compare(const char *mine, size_t n_mine, const char *first,
     while (mine < mine_end || first < first_end) {
         const char *name = next(&mine, mine_end), *value = next(&mine, mine_end);
         const char *first_name = next(&first, first_end), *first_value = next(&first, first_end);
-        if (strcmp(name, first_name) != 0) {
-            return status_error(
-                STATUS_UNAVAILABLE,
+        FAIL_IF(strcmp(name, first_name) != 0, STATUS_UNAVAILABLE,
                 "this rank compares \"%s\", but rank 0 compares \"%s\": start the same program on all ranks",
                 name, first_name);
-        }
         if (strcmp(value, first_value) != 0) {
             return status_error(code,
                                 "%s is %.180s here, but %.180s on rank 0; it must be the same on all ranks",

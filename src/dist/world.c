@@ -47,19 +47,15 @@ static struct status load(const struct wire_entry **entry)
     shared_library_of_kiln(path, sizeof path, LIBRARY);
     /* MPI loads parts of its own that look for its symbols */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (library == NULL) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "this process is one of several, which needs MPI: %.200s; this build has none, "
-                            "or this machine lacks it: %s",
-                            dlerror(), INSTALL);
-    }
+    FAIL_IF(library == NULL, STATUS_UNAVAILABLE,
+            "this process is one of several, which needs MPI: %.200s; this build has none, "
+            "or this machine lacks it: %s",
+            dlerror(), INSTALL);
     const struct wire_entry *e = dlsym(library, "kiln_mpi_entry");
-    if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
-        e->wire_bytes != sizeof(struct wire) || e->op_bytes != sizeof(struct wire_op) ||
-        e->status_bytes != sizeof(struct status)) {
-        return status_error(STATUS_UNAVAILABLE, "%s belongs to another version of kiln; build both together",
-                            path);
-    }
+    FAIL_IF(e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
+                e->wire_bytes != sizeof(struct wire) || e->op_bytes != sizeof(struct wire_op) ||
+                e->status_bytes != sizeof(struct status),
+            STATUS_UNAVAILABLE, "%s belongs to another version of kiln; build both together", path);
     *entry = e;
     return status_ok();
 }

@@ -88,26 +88,20 @@ static void count(void *context, const unsigned char *bytes, size_t n)
 static struct status keep(struct append_file *f, struct append_mark from)
 {
     struct status s = append_file_read(f->path, from.n_bytes, count, f);
-    if (failed(s) || f->mark.crc != from.crc) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(failed(s) || f->mark.crc != from.crc, STATUS_DATA,
             "%s has changed since an earlier run wrote its first %llu bytes, so no run can continue it",
             f->path, (unsigned long long)from.n_bytes);
-    }
-    if (ftruncate(f->fd, (off_t)from.n_bytes) != 0 || lseek(f->fd, 0, SEEK_END) < 0) {
-        return status_error(STATUS_IO, "cannot shorten %s to %llu bytes: %s", f->path,
-                            (unsigned long long)from.n_bytes, strerror(errno));
-    }
+    FAIL_IF(ftruncate(f->fd, (off_t)from.n_bytes) != 0 || lseek(f->fd, 0, SEEK_END) < 0, STATUS_IO,
+            "cannot shorten %s to %llu bytes: %s", f->path, (unsigned long long)from.n_bytes,
+            strerror(errno));
     return status_ok();
 }
 
 struct status append_file_open(struct append_file *f, const char *path, struct append_mark from)
 {
     *f = (struct append_file){.fd = -1};
-    if ((size_t)snprintf(f->path, sizeof f->path, "%s", path) >= sizeof f->path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
-                            sizeof f->path - 1);
-    }
+    FAIL_IF((size_t)snprintf(f->path, sizeof f->path, "%s", path) >= sizeof f->path, STATUS_USAGE,
+            "the path %.60s... is longer than %zu bytes", path, sizeof f->path - 1);
     f->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (from.n_bytes == 0 ? O_CREAT : 0), 0666);
     if (f->fd < 0) {
         return status_error(errno == ENOENT && from.n_bytes > 0 ? STATUS_DATA : STATUS_IO,

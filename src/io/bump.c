@@ -67,10 +67,8 @@ char *bump_copy(struct bump *b, const void *bytes, size_t n)
 
 struct status bump_status(const struct bump *b, const char *source)
 {
-    if (b->exceeded) {
-        return status_error(STATUS_DATA, "%s: its objects need more memory than the limit of %zu MiB", source,
-                            b->limit >> 20);
-    }
+    FAIL_IF(b->exceeded, STATUS_DATA, "%s: its objects need more memory than the limit of %zu MiB", source,
+            b->limit >> 20);
     return b->failed ? status_error(STATUS_MEMORY, "out of memory for the contents of %s", source)
                      : status_ok();
 }

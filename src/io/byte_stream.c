@@ -59,9 +59,7 @@ struct status byte_stream_read_file(const struct byte_stream *s, void *to, size_
             TRY(byte_stream_check_size(s));
             return cut_short(s, at + done);
         }
-        if (got < 0 && errno != EINTR) {
-            return status_error(STATUS_IO, "cannot read %s: %s", s->path, strerror(errno));
-        }
+        FAIL_IF(got < 0 && errno != EINTR, STATUS_IO, "cannot read %s: %s", s->path, strerror(errno));
         done += got < 0 ? 0 : (size_t)got;
     }
     return status_ok();

@@ -46,9 +46,7 @@ static struct status grow(struct bzip2_bytes *out)
     }
     size_t capacity = out->capacity == 0 ? FIRST_CAPACITY : 2 * out->capacity;
     unsigned char *data = realloc(out->data, capacity);
-    if (data == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for an unpacked block of %zu bytes", capacity);
-    }
+    FAIL_IF(data == NULL, STATUS_MEMORY, "out of memory for an unpacked block of %zu bytes", capacity);
     out->data = data;
     out->capacity = capacity;
     return status_ok();
@@ -59,9 +57,7 @@ static struct status grow(struct bzip2_bytes *out)
 static struct status unpack_stream(struct bzip2_bytes *out, const char *stream, size_t n, bool *good)
 {
     bz_stream z = {.next_in = (char *)stream, .avail_in = (unsigned)n};
-    if (BZ2_bzDecompressInit(&z, 0, 0) != BZ_OK) {
-        return status_error(STATUS_MEMORY, "out of memory to unpack a bzip2 block");
-    }
+    FAIL_IF(BZ2_bzDecompressInit(&z, 0, 0) != BZ_OK, STATUS_MEMORY, "out of memory to unpack a bzip2 block");
     struct status status = status_ok();
     int result = BZ_OK;
     while (result == BZ_OK && !failed(status)) {
@@ -93,9 +89,7 @@ struct status bzip2_block_unpack(struct bzip2_bytes *out, const struct byte_stre
         return status_ok();
     }
     unsigned char *stream = malloc(HEADER_BYTES + (size_t)n_bits / 8 + 2 + END_BYTES);
-    if (stream == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a bzip2 block of %s", s->path);
-    }
+    FAIL_IF(stream == NULL, STATUS_MEMORY, "out of memory for a bzip2 block of %s", s->path);
     unsigned char *block = stream + HEADER_BYTES;
     memcpy(stream, "BZh9", HEADER_BYTES);
     struct status status = read_bits(block, s, begin, end);

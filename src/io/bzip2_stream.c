@@ -378,12 +378,9 @@ static struct status seek_bzip2(struct byte_stream *s, struct byte_place place)
 {
     struct bzip2 *z = s->state;
     TRY(begin_at(s, z, place));
-    if (place.from_bit > 0 && z->next_begin != place.from_bit) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(place.from_bit > 0 && z->next_begin != place.from_bit, STATUS_DATA,
             "%s has no bzip2 block at byte %llu, where reading should continue: the file has changed",
             s->path, (unsigned long long)(place.from_bit / 8));
-    }
     return byte_stream_skip(s, place.offset);
 }
 
@@ -403,9 +400,7 @@ static void close_bzip2(struct byte_stream *s)
 static struct status open_bzip2(struct byte_stream *s)
 {
     struct bzip2 *z = calloc(1, sizeof *z);
-    if (z == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory to unpack %s", s->path);
-    }
+    FAIL_IF(z == NULL, STATUS_MEMORY, "out of memory to unpack %s", s->path);
     z->stream = s;
     pthread_mutex_init(&z->mutex, NULL);
     pthread_cond_init(&z->changed, NULL);

@@ -12,9 +12,7 @@ enum { OWNER_BYTES = 300 };
 
 static struct status refused(const char *output, const char *lock, int fd)
 {
-    if (errno != EWOULDBLOCK) {
-        return status_error(STATUS_IO, "cannot lock %s: %s", lock, strerror(errno));
-    }
+    FAIL_IF(errno != EWOULDBLOCK, STATUS_IO, "cannot lock %s: %s", lock, strerror(errno));
     char owner[OWNER_BYTES];
     ssize_t n = pread(fd, owner, sizeof owner - 1, 0);
     owner[n > 0 ? n : 0] = '\0';
@@ -69,14 +67,11 @@ struct status dir_lock_acquire_beside(struct dir_lock *lock, const char *path)
     int directory = slash == NULL ? 0 : (int)(slash + 1 - path);
     char parent[FILE_PATH_BYTES];
     *lock = (struct dir_lock){.fd = -1};
-    if (strlen(path) >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            FILE_PATH_BYTES - 1);
-    }
+    FAIL_IF(strlen(path) >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+            FILE_PATH_BYTES - 1);
     file_parent(parent, path);
-    if (!file_exists(parent)) {
-        return status_error(STATUS_IO, "cannot write %s: its directory does not exist; make it first", path);
-    }
+    FAIL_IF(!file_exists(parent), STATUS_IO, "cannot write %s: its directory does not exist; make it first",
+            path);
     snprintf(lock->beside, sizeof lock->beside, "%.*s.%s.lock", directory, path, path + directory);
     TRY(acquire(lock, lock->beside, path));
     while (!file_is_open_as(lock->fd, lock->beside)) {

@@ -137,10 +137,8 @@ bool file_is_open_as(int fd, const char *path)
 struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path)
 {
     size_t n = strlen(path);
-    if (n >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            FILE_PATH_BYTES - 1);
-    }
+    FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+            FILE_PATH_BYTES - 1);
     memcpy(part, path, n + 1);
     while (n > 0 && !file_exists(part)) {
         while (n > 0 && part[n - 1] == '/') {
@@ -176,14 +174,11 @@ struct status file_make_directories(const char *path)
         TRIES = 100
     }; /* a parent may vanish while we make its child: another run's file_check_output_directory removes it */
     char partial[FILE_PATH_BYTES];
-    if (strlen(path) >= sizeof partial) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
-                            sizeof partial - 1);
-    }
+    FAIL_IF(strlen(path) >= sizeof partial, STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
+            sizeof partial - 1);
     for (int i = 0; !make_each(partial, path); i++) {
-        if ((errno != ENOENT && errno != EEXIST) || i == TRIES) {
-            return status_error(STATUS_IO, "cannot create the directory %s: %s", partial, strerror(errno));
-        }
+        FAIL_IF((errno != ENOENT && errno != EEXIST) || i == TRIES, STATUS_IO,
+                "cannot create the directory %s: %s", partial, strerror(errno));
     }
     return status_ok();
 }
@@ -191,9 +186,7 @@ struct status file_make_directories(const char *path)
 struct status file_sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return status_error(STATUS_IO, "cannot open the directory %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(fd < 0, STATUS_IO, "cannot open the directory %s: %s", path, strerror(errno));
     struct status s = status_ok();
     if (fsync(fd) != 0) {
         s = status_error(STATUS_IO, "fsync of the directory %s failed: %s", path, strerror(errno));
@@ -211,9 +204,8 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 struct status file_remove_tree(const char *path)
 {
     enum { OPEN_DIRECTORIES = 16 };
-    if (nftw(path, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS) != 0) {
-        return status_error(STATUS_IO, "cannot remove %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(nftw(path, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS) != 0, STATUS_IO,
+            "cannot remove %s: %s", path, strerror(errno));
     return status_ok();
 }
 

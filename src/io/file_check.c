@@ -38,14 +38,10 @@ static struct status write_probe(const char *final)
 /* Checks what already exists at the path. */
 static struct status check_existing(const char *path, mode_t mode)
 {
-    if (S_ISDIR(mode)) {
-        return status_error(
-            STATUS_USAGE, "%s is a directory, but kiln would write a file there: choose another name", path);
-    }
-    if (!S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISCHR(mode)) {
-        return status_error(STATUS_USAGE, "%s is neither a file nor a pipe, so kiln does not write to it",
-                            path);
-    }
+    FAIL_IF(S_ISDIR(mode), STATUS_USAGE,
+            "%s is a directory, but kiln would write a file there: choose another name", path);
+    FAIL_IF(!S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISCHR(mode), STATUS_USAGE,
+            "%s is neither a file nor a pipe, so kiln does not write to it", path);
     return S_ISREG(mode) || access(path, W_OK) == 0
                ? status_ok()
                : status_error(STATUS_IO, "cannot write to %s: %s", path, strerror(errno));
@@ -95,22 +91,14 @@ static void remove_made(const char *path, size_t kept)
 
 struct status file_check_directory_path(const char *path, size_t longest_suffix)
 {
-    if (*path == '\0') {
-        return status_error(STATUS_USAGE, "the path of the output directory is empty");
-    }
-    if (is_root(path)) {
-        return status_error(
-            STATUS_USAGE, "%s is the root of the file system: give the output a directory of its own", path);
-    }
-    if (file_exists(path) && !file_is_directory(path)) {
-        return status_error(STATUS_USAGE, "%s exists and is not a directory", path);
-    }
-    if (strlen(path) + longest_suffix >= FILE_PATH_BYTES) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(*path == '\0', STATUS_USAGE, "the path of the output directory is empty");
+    FAIL_IF(is_root(path), STATUS_USAGE,
+            "%s is the root of the file system: give the output a directory of its own", path);
+    FAIL_IF(file_exists(path) && !file_is_directory(path), STATUS_USAGE, "%s exists and is not a directory",
+            path);
+    FAIL_IF(strlen(path) + longest_suffix >= FILE_PATH_BYTES, STATUS_USAGE,
             "the path %.60s... has %zu bytes; the limit is %zu, so that file names fit after it", path,
             strlen(path), FILE_PATH_BYTES - 1 - longest_suffix);
-    }
     return status_ok();
 }
 

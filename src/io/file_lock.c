@@ -13,9 +13,7 @@ struct status file_lock_open(int *fd, const char *path)
 {
     struct stat info;
     *fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (*fd < 0) {
-        return status_error(STATUS_IO, "cannot create %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(*fd < 0, STATUS_IO, "cannot create %s: %s", path, strerror(errno));
     if (fstat(*fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         close(*fd);
         *fd = -1;

@@ -47,10 +47,8 @@ struct status file_follow_links(char path[FILE_PATH_BYTES])
     bool is_link = true;
     snprintf(given, sizeof given, "%s", path);
     for (int i = 0; is_link; i++) {
-        if (i > MOST_LINKS) {
-            return status_error(STATUS_USAGE, "%s leads through more than %d symbolic links", given,
-                                MOST_LINKS);
-        }
+        FAIL_IF(i > MOST_LINKS, STATUS_USAGE, "%s leads through more than %d symbolic links", given,
+                MOST_LINKS);
         TRY(follow_once(path, &is_link));
     }
     return status_ok();
@@ -75,9 +73,7 @@ struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, b
     struct stat there, found;
     size_t n = strlen(path);
     *in_place = false;
-    if (n == 0) {
-        return status_error(STATUS_USAGE, "the path of the output file is empty");
-    }
+    FAIL_IF(n == 0, STATUS_USAGE, "the path of the output file is empty");
     if (n >= FILE_PATH_BYTES) {
         return too_long(path);
     }
@@ -88,11 +84,8 @@ struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, b
         return status_ok();
     }
     TRY(file_follow_links(target));
-    if (target[strlen(target) - 1] == '/') {
-        return status_error(STATUS_USAGE,
-                            "%s names a directory, but kiln would write a file there: choose another name",
-                            path);
-    }
+    FAIL_IF(target[strlen(target) - 1] == '/', STATUS_USAGE,
+            "%s names a directory, but kiln would write a file there: choose another name", path);
     if (exists &&
         (lstat(target, &found) != 0 || found.st_ino != there.st_ino || found.st_dev != there.st_dev)) {
         *in_place = true; /* a link in /proc to a file without a name */
@@ -106,15 +99,12 @@ static struct status open_in_place(int *fd, const char *path)
 {
     struct stat info;
     *fd = -1;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) &&
-        !S_ISCHR(info.st_mode)) {
-        return status_error(STATUS_USAGE, "%s is %s, so kiln does not write to it", path,
-                            S_ISDIR(info.st_mode) ? "a directory" : "neither a file nor a pipe");
-    }
+    FAIL_IF(stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) &&
+                !S_ISCHR(info.st_mode),
+            STATUS_USAGE, "%s is %s, so kiln does not write to it", path,
+            S_ISDIR(info.st_mode) ? "a directory" : "neither a file nor a pipe");
     *fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    if (*fd < 0 && errno == ENXIO) {
-        return status_error(STATUS_IO, "cannot write to the pipe %s: no process reads it", path);
-    }
+    FAIL_IF(*fd < 0 && errno == ENXIO, STATUS_IO, "cannot write to the pipe %s: no process reads it", path);
     int flags = *fd < 0 ? -1 : fcntl(*fd, F_GETFL);
     if (flags < 0 || fcntl(*fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {
         struct status s = status_error(STATUS_IO, "cannot write to %s: %s", path, strerror(errno));
@@ -137,9 +127,7 @@ struct status file_writer_open(struct file_writer *w, const char *path)
         temporary_clean(w->path);
     }
     unsigned char *buffer = malloc(BUFFER_BYTES);
-    if (buffer == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the write buffer of %s", path);
-    }
+    FAIL_IF(buffer == NULL, STATUS_MEMORY, "out of memory for the write buffer of %s", path);
     struct status s =
         in_place ? open_in_place(&w->fd, w->path) : temporary_create_file(&w->temporary, w->path);
     if (failed(s)) {
@@ -204,10 +192,8 @@ static struct status write_and_sync(struct file_writer *w)
  * the file for a dead run's. fsync has reported any error that close could. */
 static struct status put_in_place(struct file_writer *w)
 {
-    if (rename(w->temporary.path, w->path) != 0) {
-        return status_error(STATUS_IO, "cannot rename %s to %s: %s", w->temporary.path, w->path,
-                            strerror(errno));
-    }
+    FAIL_IF(rename(w->temporary.path, w->path) != 0, STATUS_IO, "cannot rename %s to %s: %s",
+            w->temporary.path, w->path, strerror(errno));
     temporary_close(&w->temporary);
     w->fd = -1;
     char parent[FILE_PATH_BYTES];

@@ -162,9 +162,7 @@ static struct status read_tensor(struct reading *r, struct stored_tensor *t, uin
 static struct status decode(struct reading *r, struct stored_tensor *t)
 {
     float *values = malloc(t->bytes);
-    if (values == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the tensor %s of %s", t->name, r->source);
-    }
+    FAIL_IF(values == NULL, STATUS_MEMORY, "out of memory for the tensor %s of %s", t->name, r->source);
     gguf_decode_q8(values, t->data, (int64_t)(t->bytes / sizeof *values));
     r->file->decoded[r->file->n_decoded++] = values;
     t->data = t->storage = (const unsigned char *)values;
@@ -175,10 +173,7 @@ static struct status decode(struct reading *r, struct stored_tensor *t)
 static struct status place(struct reading *r, struct stored_tensor *t, uint64_t at, enum gguf_type type)
 {
     uint64_t count = t->bytes / dtype_bytes(t->dtype), bytes, end;
-    if (at < r->used) {
-        return status_error(STATUS_DATA, "%s: the tensor %.80s overlaps the one before it", r->source,
-                            t->name);
-    }
+    FAIL_IF(at < r->used, STATUS_DATA, "%s: the tensor %.80s overlaps the one before it", r->source, t->name);
     r->used = at;
     if (t->unreadable != NULL) {
         t->bytes = 0;
@@ -186,12 +181,10 @@ static struct status place(struct reading *r, struct stored_tensor *t, uint64_t 
         return status_ok();
     }
     bool whole = type != GGUF_Q8_0 || t->dims[t->n_dims - 1] % GGUF_Q8_ITEMS == 0;
-    if (!whole || !gguf_type_bytes(&bytes, type, count) || !bytes_add(r->data, at, &at) ||
-        !bytes_add(at, bytes, &end) || end > r->span.n) {
-        return status_error(STATUS_DATA,
-                            "%s: the tensor %.80s ends behind the end of the file: it is cut short",
-                            r->source, t->name);
-    }
+    FAIL_IF(!whole || !gguf_type_bytes(&bytes, type, count) || !bytes_add(r->data, at, &at) ||
+                !bytes_add(at, bytes, &end) || end > r->span.n,
+            STATUS_DATA, "%s: the tensor %.80s ends behind the end of the file: it is cut short", r->source,
+            t->name);
     r->used = end - r->data;
     t->data = t->storage = r->span.data + at;
     t->storage_bytes = (size_t)bytes;
@@ -233,17 +226,12 @@ static struct status read_all(struct reading *r)
     if (r->span.failed || !is_one) {
         return damaged(r, "no header");
     }
-    if (version != 2 && version != GGUF_VERSION) {
-        return status_error(STATUS_DATA, "%s is of version %u of GGUF; kiln reads 2 and 3", r->source,
-                            version);
-    }
-    if (n_tensors > MOST_TENSORS || n_pairs > MOST_PAIRS) {
-        return status_error(STATUS_DATA,
-                            "%s says that it has %llu tensors and %llu keys; kiln reads up to "
-                            "%d and %d",
-                            r->source, (unsigned long long)n_tensors, (unsigned long long)n_pairs,
-                            MOST_TENSORS, MOST_PAIRS);
-    }
+    FAIL_IF(version != 2 && version != GGUF_VERSION, STATUS_DATA,
+            "%s is of version %u of GGUF; kiln reads 2 and 3", r->source, version);
+    FAIL_IF(n_tensors > MOST_TENSORS || n_pairs > MOST_PAIRS, STATUS_DATA,
+            "%s says that it has %llu tensors and %llu keys; kiln reads up to "
+            "%d and %d",
+            r->source, (unsigned long long)n_tensors, (unsigned long long)n_pairs, MOST_TENSORS, MOST_PAIRS);
     for (uint64_t i = 0; i < n_pairs; i++) {
         TRY(read_pair(r));
     }

@@ -78,9 +78,7 @@ static struct status unpack(struct byte_stream *s, struct gzip *g)
         g->inside = false;
         return inflateReset(&g->z) == Z_OK ? status_ok() : damaged(s, g);
     }
-    if (result == Z_MEM_ERROR) {
-        return status_error(STATUS_MEMORY, "out of memory to unpack %s", s->path);
-    }
+    FAIL_IF(result == Z_MEM_ERROR, STATUS_MEMORY, "out of memory to unpack %s", s->path);
     if (result == Z_BUF_ERROR && g->z.avail_in == 0) {
         warn_of_the_end(s);
         g->ended = true;

@@ -100,15 +100,11 @@ static struct status get_dims(const char *path, const char *name, hid_t dataset,
         return s;
     }
     H5Sclose(space);
-    if (n != n_dims) {
-        return status_error(STATUS_DATA, "%s: the dataset %s has %d dimensions, but should have %d", path,
-                            name, n, n_dims);
-    }
+    FAIL_IF(n != n_dims, STATUS_DATA, "%s: the dataset %s has %d dimensions, but should have %d", path, name,
+            n, n_dims);
     for (int i = 0; i < n; i++) {
-        if (sizes[i] > INT64_MAX) {
-            return status_error(STATUS_DATA, "%s: the dataset %s has %llu rows or columns", path, name,
-                                (unsigned long long)sizes[i]);
-        }
+        FAIL_IF(sizes[i] > INT64_MAX, STATUS_DATA, "%s: the dataset %s has %llu rows or columns", path, name,
+                (unsigned long long)sizes[i]);
         dims[i] = (int64_t)sizes[i];
     }
     return status_ok();
@@ -117,9 +113,7 @@ static struct status get_dims(const char *path, const char *name, hid_t dataset,
 static struct status open_dataset(hid_t *dataset, hid_t file, const char *path, const char *name)
 {
     *dataset = -1;
-    if (H5Lexists(file, name, H5P_DEFAULT) <= 0) {
-        return status_error(STATUS_DATA, "%s has no dataset %s", path, name);
-    }
+    FAIL_IF(H5Lexists(file, name, H5P_DEFAULT) <= 0, STATUS_DATA, "%s has no dataset %s", path, name);
     *dataset = H5Dopen2(file, name, H5P_DEFAULT);
     return *dataset >= 0 ? status_ok() : library_error(STATUS_DATA, path, "open a dataset");
 }
@@ -195,10 +189,8 @@ static struct status read_dataset(hid_t file, const char *path, const struct hdf
 {
     struct hdf5_array there = *a;
     TRY(measure_dataset(file, path, &there));
-    if (there.dims[0] != a->dims[0] || (a->n_dims == 2 && there.dims[1] != a->dims[1])) {
-        return status_error(STATUS_DATA, "%s: the shape of the dataset %s has changed since it was opened",
-                            path, a->name);
-    }
+    FAIL_IF(there.dims[0] != a->dims[0] || (a->n_dims == 2 && there.dims[1] != a->dims[1]), STATUS_DATA,
+            "%s: the shape of the dataset %s has changed since it was opened", path, a->name);
     hid_t dataset;
     TRY(open_dataset(&dataset, file, path, a->name));
     struct status s = status_ok();
@@ -312,9 +304,7 @@ static struct status put_image(hid_t file, const char *path)
         return library_error(STATUS_INTERNAL, path, "make it in memory");
     }
     void *image = malloc((size_t)n);
-    if (image == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s (%zd bytes)", path, n);
-    }
+    FAIL_IF(image == NULL, STATUS_MEMORY, "out of memory for %s (%zd bytes)", path, n);
     struct status s = status_ok();
     if (H5Fget_file_image(file, image, (size_t)n) != n) {
         s = library_error(STATUS_INTERNAL, path, "make it in memory");
@@ -328,9 +318,8 @@ static struct status put_image(hid_t file, const char *path)
 struct status hdf5_file_write(const char *path, const struct hdf5_array *arrays, int n)
 {
     tame();
-    if (H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
-        return status_error(STATUS_INTERNAL, "this libhdf5 was built without zlib, which shards need");
-    }
+    FAIL_IF(H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0, STATUS_INTERNAL,
+            "this libhdf5 was built without zlib, which shards need");
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     hid_t file = -1;
     if (access >= 0 && H5Pset_fapl_core(access, IMAGE_STEP, 0) >= 0) {

@@ -11,10 +11,8 @@ const char indexed_magic[INDEXED_MAGIC_BYTES] = "MMIDIDX\0";
 
 static struct status make_path(char path[PATH_BYTES], const char *prefix, const char *suffix)
 {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s%s", prefix, suffix) >= PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
-                            PATH_BYTES - 1);
-    }
+    FAIL_IF((size_t)snprintf(path, PATH_BYTES, "%s%s", prefix, suffix) >= PATH_BYTES, STATUS_USAGE,
+            "the path %.60s... is longer than %d bytes", prefix, PATH_BYTES - 1);
     return status_ok();
 }
 
@@ -27,28 +25,19 @@ static struct status read_index(struct indexed *x, const char *path)
     int dtype = bytes_read_u8(&s);
     uint64_t n_sequences = bytes_read_u64(&s);
     uint64_t n_bounds = bytes_read_u64(&s);
-    if (s.failed || memcmp(magic, indexed_magic, INDEXED_MAGIC_BYTES) != 0) {
-        return status_error(STATUS_DATA, "%s is not the index of a token store: it lacks the MMIDIDX header",
-                            path);
-    }
-    if (version != INDEXED_VERSION) {
-        return status_error(STATUS_DATA, "%s has version %llu; kiln reads version 1", path,
-                            (unsigned long long)version);
-    }
-    if (dtype != INDEXED_CODE_I32 && dtype != INDEXED_CODE_U16) {
-        return status_error(STATUS_DATA,
-                            "%s has element type %d; tokens must have type 4 (int32) or 8 (uint16)", path,
-                            dtype);
-    }
+    FAIL_IF(s.failed || memcmp(magic, indexed_magic, INDEXED_MAGIC_BYTES) != 0, STATUS_DATA,
+            "%s is not the index of a token store: it lacks the MMIDIDX header", path);
+    FAIL_IF(version != INDEXED_VERSION, STATUS_DATA, "%s has version %llu; kiln reads version 1", path,
+            (unsigned long long)version);
+    FAIL_IF(dtype != INDEXED_CODE_I32 && dtype != INDEXED_CODE_U16, STATUS_DATA,
+            "%s has element type %d; tokens must have type 4 (int32) or 8 (uint16)", path, dtype);
     x->sizes = bytes_take_items(&s, n_sequences, sizeof(int32_t));
     x->pointers = bytes_take_items(&s, n_sequences, sizeof(int64_t));
     x->boundaries = bytes_take_items(&s, n_bounds, sizeof(int64_t));
-    if (s.failed || bytes_left(&s) != 0 || n_bounds == 0) {
-        return status_error(STATUS_DATA,
-                            "%s has %zu bytes, which does not fit the %llu sequences and %llu document "
-                            "bounds of its header: it is cut short or damaged",
-                            path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
-    }
+    FAIL_IF(s.failed || bytes_left(&s) != 0 || n_bounds == 0, STATUS_DATA,
+            "%s has %zu bytes, which does not fit the %llu sequences and %llu document "
+            "bounds of its header: it is cut short or damaged",
+            path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
     x->token_bytes = dtype == INDEXED_CODE_U16 ? 2 : 4;
     x->n_sequences = (int64_t)n_sequences;
     x->n_documents = (int64_t)n_bounds - 1;
@@ -63,23 +52,16 @@ static struct status check_sequences(struct indexed *x, const char *path)
         int32_t size;
         memcpy(&size, x->sizes + 4 * i, 4);
         int64_t pointer = indexed_load_i64(x->pointers, i);
-        if (size < 0 || pointer != end) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(size < 0 || pointer != end, STATUS_DATA,
                 "%s: sequence %lld has %d tokens at byte %lld of the .bin, where byte %lld was expected",
                 path, (long long)i, (int)size, (long long)pointer, (long long)end);
-        }
         end += (int64_t)size * x->token_bytes;
-        if ((uint64_t)end > x->bin.n) {
-            return status_error(STATUS_DATA,
-                                "%s: sequence %lld ends at byte %lld, but the .bin has only %zu bytes", path,
-                                (long long)i, (long long)end, x->bin.n);
-        }
+        FAIL_IF((uint64_t)end > x->bin.n, STATUS_DATA,
+                "%s: sequence %lld ends at byte %lld, but the .bin has only %zu bytes", path, (long long)i,
+                (long long)end, x->bin.n);
     }
-    if ((uint64_t)end != x->bin.n) {
-        return status_error(STATUS_DATA, "%s describes %lld bytes of tokens, but the .bin has %zu", path,
-                            (long long)end, x->bin.n);
-    }
+    FAIL_IF((uint64_t)end != x->bin.n, STATUS_DATA, "%s describes %lld bytes of tokens, but the .bin has %zu",
+            path, (long long)end, x->bin.n);
     x->n_tokens = end / x->token_bytes;
     return status_ok();
 }
@@ -89,20 +71,15 @@ static struct status check_documents(const struct indexed *x, const char *path)
     int64_t last = 0;
     for (int64_t d = 0; d <= x->n_documents; d++) {
         int64_t bound = indexed_first_sequence(x, d);
-        if (bound < last || bound > x->n_sequences || (d == 0 && bound != 0)) {
-            return status_error(STATUS_DATA,
-                                "%s: document bound %lld is %lld, but must lie between the bound before it, "
-                                "%lld, and the number of sequences, %lld",
-                                path, (long long)d, (long long)bound, (long long)last,
-                                (long long)x->n_sequences);
-        }
+        FAIL_IF(bound < last || bound > x->n_sequences || (d == 0 && bound != 0), STATUS_DATA,
+                "%s: document bound %lld is %lld, but must lie between the bound before it, "
+                "%lld, and the number of sequences, %lld",
+                path, (long long)d, (long long)bound, (long long)last, (long long)x->n_sequences);
         last = bound;
     }
-    if (last != x->n_sequences) {
-        return status_error(STATUS_DATA,
-                            "%s: the documents end at sequence %lld, but should end at the last, %lld", path,
-                            (long long)last, (long long)x->n_sequences);
-    }
+    FAIL_IF(last != x->n_sequences, STATUS_DATA,
+            "%s: the documents end at sequence %lld, but should end at the last, %lld", path, (long long)last,
+            (long long)x->n_sequences);
     return status_ok();
 }
 

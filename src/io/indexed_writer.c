@@ -11,10 +11,8 @@ static struct status open_part(struct indexed_writer *w, const char *prefix, con
                                struct append_file *part, const struct append_mark *from)
 {
     char path[FILE_PATH_BYTES];
-    if ((size_t)snprintf(path, sizeof path, "%s%s", prefix, suffix) >= sizeof path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", prefix,
-                            sizeof path - 1);
-    }
+    FAIL_IF((size_t)snprintf(path, sizeof path, "%s%s", prefix, suffix) >= sizeof path, STATUS_USAGE,
+            "the path %.60s... is longer than %zu bytes", prefix, sizeof path - 1);
     return part == NULL ? file_writer_open(&w->idx, path) : append_file_open(part, path, *from);
 }
 

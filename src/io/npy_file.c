@@ -72,10 +72,9 @@ static struct status read_header(struct npy_file *f, const char *path, const cha
     if (descr == NULL || order == NULL || shape == NULL) {
         return refuse(path, "the header lacks 'descr', 'fortran_order' or 'shape'");
     }
-    if (descr[0] != '\'' || strncmp(descr + 1, type, strlen(type)) != 0 || descr[1 + strlen(type)] != '\'') {
-        return status_error(STATUS_DATA, "%s: numbers of type %.8s; this array needs '%s'", path, descr,
-                            type);
-    }
+    FAIL_IF(descr[0] != '\'' || strncmp(descr + 1, type, strlen(type)) != 0 ||
+                descr[1 + strlen(type)] != '\'',
+            STATUS_DATA, "%s: numbers of type %.8s; this array needs '%s'", path, descr, type);
     if (strncmp(order, "False", 5) != 0) {
         return refuse(path, "the array is in Fortran's order; C's is needed");
     }
@@ -90,10 +89,8 @@ struct status npy_file_parse(struct npy_file *f, const char *path, const char *t
     size_t begin = 0, n = 0;
     char header[HEADER_BYTES];
     TRY(find_header(&f->map, path, &begin, &n));
-    if (n >= sizeof header || (begin + n) % NUMBER_BYTES != 0) {
-        return status_error(STATUS_DATA, "%s: a header of %zu bytes; numpy's own for such arrays have 118",
-                            path, n);
-    }
+    FAIL_IF(n >= sizeof header || (begin + n) % NUMBER_BYTES != 0, STATUS_DATA,
+            "%s: a header of %zu bytes; numpy's own for such arrays have 118", path, n);
     memcpy(header, f->map.data + begin, n);
     header[n] = '\0';
     TRY(read_header(f, path, header, type, n_dims));

@@ -19,11 +19,9 @@ static struct status read_plain(struct byte_stream *s, void *to, size_t n, size_
 
 static struct status seek_plain(struct byte_stream *s, struct byte_place place)
 {
-    if (place.offset > s->file_bytes) {
-        return status_error(
-            STATUS_DATA, "%s has %llu bytes, so reading cannot continue at byte %llu: the file has changed",
-            s->path, (unsigned long long)s->file_bytes, (unsigned long long)place.offset);
-    }
+    FAIL_IF(place.offset > s->file_bytes, STATUS_DATA,
+            "%s has %llu bytes, so reading cannot continue at byte %llu: the file has changed", s->path,
+            (unsigned long long)s->file_bytes, (unsigned long long)place.offset);
     s->offset = s->file_at = place.offset;
     return status_ok();
 }

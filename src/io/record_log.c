@@ -12,10 +12,8 @@ struct status record_log_open(struct record_log *l, const char *path, bool appen
 {
     struct stat info;
     *l = (struct record_log){0};
-    if (snprintf(l->path, sizeof l->path, "%s", path) >= (int)sizeof l->path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
-                            sizeof l->path - 1);
-    }
+    FAIL_IF(snprintf(l->path, sizeof l->path, "%s", path) >= (int)sizeof l->path, STATUS_USAGE,
+            "the path %.60s... is longer than %zu bytes", path, sizeof l->path - 1);
     TRY(file_lines_open(&l->file, path, append));
     fflush(l->file);
     l->is_regular = fstat(fileno(l->file), &info) == 0 && S_ISREG(info.st_mode);

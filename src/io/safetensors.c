@@ -51,20 +51,18 @@ static struct status parse_dtype(struct stored_tensor *e, const json_t *value, c
 static struct status parse_shape(struct stored_tensor *e, const json_t *value, const char *source,
                                  uint64_t *count)
 {
-    if (!json_is_array(value) || json_array_size(value) > TENSOR_MAX_DIMS) {
-        return status_error(STATUS_DATA, "%s: tensor %.80s: the shape must be a list of at most %d numbers",
-                            source, e->name, TENSOR_MAX_DIMS);
-    }
+    FAIL_IF(!json_is_array(value) || json_array_size(value) > TENSOR_MAX_DIMS, STATUS_DATA,
+            "%s: tensor %.80s: the shape must be a list of at most %d numbers", source, e->name,
+            TENSOR_MAX_DIMS);
     e->n_dims = (int)json_array_size(value);
     *count = 1;
     for (int i = 0; i < e->n_dims; i++) {
         const json_t *dim = json_array_get(value, (size_t)i);
         e->dims[i] = json_integer_value(dim);
-        if (!json_is_integer(dim) || e->dims[i] < 0 || !bytes_multiply(*count, (uint64_t)e->dims[i], count) ||
-            *count > INT64_MAX) {
-            return status_error(STATUS_DATA, "%s: tensor %.80s: dim %d of its shape is not a possible size",
-                                source, e->name, i);
-        }
+        FAIL_IF(!json_is_integer(dim) || e->dims[i] < 0 ||
+                    !bytes_multiply(*count, (uint64_t)e->dims[i], count) || *count > INT64_MAX,
+                STATUS_DATA, "%s: tensor %.80s: dim %d of its shape is not a possible size", source, e->name,
+                i);
     }
     return status_ok();
 }
@@ -76,13 +74,12 @@ static struct status parse_range(struct stored_tensor *e, const json_t *value, c
     const json_t *last = json_array_get(value, 1);
     int64_t begin = json_integer_value(first);
     int64_t end = json_integer_value(last);
-    if (json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(last) || begin < 0 ||
-        end < begin || (uint64_t)end > buffer.n) {
-        return status_error(STATUS_DATA,
-                            "%s: tensor %.80s: data_offsets must be [begin, end) in the %zu bytes after the "
-                            "header (is the file cut short?)",
-                            source, e->name, buffer.n);
-    }
+    FAIL_IF(json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(last) || begin < 0 ||
+                end < begin || (uint64_t)end > buffer.n,
+            STATUS_DATA,
+            "%s: tensor %.80s: data_offsets must be [begin, end) in the %zu bytes after the "
+            "header (is the file cut short?)",
+            source, e->name, buffer.n);
     e->data = buffer.data + begin;
     e->bytes = (size_t)(end - begin);
     return status_ok();
@@ -92,27 +89,21 @@ static struct status parse_entry(struct stored_tensor *e, const char *name, cons
                                  const char *source, struct span buffer)
 {
     *e = (struct stored_tensor){.name = name};
-    if (!stored_tensor_name_is_printable(name, strlen(name))) {
-        return status_error(STATUS_DATA, "%s: a tensor's name is empty or has control characters", source);
-    }
+    FAIL_IF(!stored_tensor_name_is_printable(name, strlen(name)), STATUS_DATA,
+            "%s: a tensor's name is empty or has control characters", source);
     const json_t *dtype = json_object_get(value, "dtype");
     const json_t *shape = json_object_get(value, "shape");
     const json_t *range = json_object_get(value, "data_offsets");
-    if (json_object_size(value) != 3 || dtype == NULL || shape == NULL || range == NULL) {
-        return status_error(STATUS_DATA, "%s: tensor %.80s must have exactly dtype, shape and data_offsets",
-                            source, name);
-    }
+    FAIL_IF(json_object_size(value) != 3 || dtype == NULL || shape == NULL || range == NULL, STATUS_DATA,
+            "%s: tensor %.80s must have exactly dtype, shape and data_offsets", source, name);
     uint64_t count = 0;
     uint64_t bytes;
     TRY(parse_dtype(e, dtype, source));
     TRY(parse_shape(e, shape, source, &count));
     TRY(parse_range(e, range, source, buffer));
-    if (!bytes_multiply(count, dtype_bytes(e->dtype), &bytes) || bytes != e->bytes) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(!bytes_multiply(count, dtype_bytes(e->dtype), &bytes) || bytes != e->bytes, STATUS_DATA,
             "%s: tensor %.80s: its data_offsets hold %zu bytes, which does not match its shape and dtype",
             source, name, e->bytes);
-    }
     e->storage = e->data;
     e->storage_bytes = e->bytes;
     CHECK(stored_tensor_make_dense(e, dtype_bytes(e->dtype)), "%s has an impossible shape", name);
@@ -138,18 +129,14 @@ static struct status check_tiling(struct safetensors *f, const char *source, str
     }
     for (int i = 0; i < f->n; i++) {
         const struct stored_tensor *e = &f->entries[i];
-        if (e->data != expected) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(e->data != expected, STATUS_DATA,
                 "%s: tensor %.80s begins at byte %td of the data, but the one before it ends at %td", source,
                 e->name, e->data - buffer.data, expected - buffer.data);
-        }
         expected += e->bytes;
     }
-    if (expected != buffer.data + buffer.n) {
-        return status_error(STATUS_DATA, "%s has %zu bytes of data, but its tensors use only the first %td",
-                            source, buffer.n, expected - buffer.data);
-    }
+    FAIL_IF(expected != buffer.data + buffer.n, STATUS_DATA,
+            "%s has %zu bytes of data, but its tensors use only the first %td", source, buffer.n,
+            expected - buffer.data);
     return status_ok();
 }
 
@@ -157,16 +144,11 @@ static struct status parse_metadata(struct safetensors *f, const json_t *value, 
 {
     const char *key;
     json_t *text;
-    if (!json_is_object(value)) {
-        return status_error(STATUS_DATA, "%s: __metadata__ must be an object", source);
-    }
+    FAIL_IF(!json_is_object(value), STATUS_DATA, "%s: __metadata__ must be an object", source);
     json_object_foreach((json_t *)value, key, text)
     {
-        if (!json_is_string(text)) {
-            return status_error(STATUS_DATA,
-                                "%s: every value of __metadata__ must be a text, but that of %.80s is not",
-                                source, key);
-        }
+        FAIL_IF(!json_is_string(text), STATUS_DATA,
+                "%s: every value of __metadata__ must be a text, but that of %.80s is not", source, key);
     }
     f->metadata = value;
     return status_ok();
@@ -177,10 +159,8 @@ static struct status parse_entries(struct safetensors *f, const char *source, st
     const char *name;
     json_t *value;
     f->entries = calloc(json_object_size(f->header) + 1, sizeof *f->entries);
-    if (f->entries == NULL) {
-        return status_error(STATUS_MEMORY, "%s: out of memory for its %zu tensors", source,
-                            json_object_size(f->header));
-    }
+    FAIL_IF(f->entries == NULL, STATUS_MEMORY, "%s: out of memory for its %zu tensors", source,
+            json_object_size(f->header));
     json_object_foreach(f->header, name, value)
     {
         if (strcmp(name, "__metadata__") == 0) {
@@ -197,14 +177,11 @@ struct status safetensors_parse(struct safetensors *f, const void *bytes, size_t
     struct span s = bytes_span(bytes, n);
     uint64_t header_bytes = bytes_read_u64(&s);
     *f = (struct safetensors){0};
-    if (s.failed || header_bytes > bytes_left(&s)) {
-        return status_error(STATUS_DATA, "%s is not a safetensors file or is cut short: it has %zu bytes",
-                            source, n);
-    }
-    if (header_bytes > SAFETENSORS_MAX_HEADER_BYTES) {
-        return status_error(STATUS_DATA, "%s: its header of %llu bytes exceeds the limit of %d", source,
-                            (unsigned long long)header_bytes, SAFETENSORS_MAX_HEADER_BYTES);
-    }
+    FAIL_IF(s.failed || header_bytes > bytes_left(&s), STATUS_DATA,
+            "%s is not a safetensors file or is cut short: it has %zu bytes", source, n);
+    FAIL_IF(header_bytes > SAFETENSORS_MAX_HEADER_BYTES, STATUS_DATA,
+            "%s: its header of %llu bytes exceeds the limit of %d", source, (unsigned long long)header_bytes,
+            SAFETENSORS_MAX_HEADER_BYTES);
     const char *header = (const char *)bytes_take(&s, (size_t)header_bytes);
     if (header_bytes == 0 || header[0] != '{') {
         return status_error(STATUS_DATA, "%s is not a safetensors file: its header does not begin with '{'",
@@ -304,13 +281,11 @@ struct status safetensors_check_sums(const struct safetensors *f, const char *so
         const struct stored_tensor *e = &f->entries[i];
         const char *wanted = find_text(f, SUM, e->name);
         format_sum(sum, hash_crc32c(0, e->data, e->bytes));
-        if (wanted == NULL || strcmp(sum, wanted) != 0) {
-            return status_error(STATUS_DATA,
-                                "%s: the CRC-32C of tensor %.80s is %s, but its metadata says %.20s: the "
-                                "file is damaged, so copy it or make it again; a program that changed the "
-                                "tensors must save them without the metadata \"%s*\"",
-                                source, e->name, sum, wanted == NULL ? "nothing" : wanted, SUM);
-        }
+        FAIL_IF(wanted == NULL || strcmp(sum, wanted) != 0, STATUS_DATA,
+                "%s: the CRC-32C of tensor %.80s is %s, but its metadata says %.20s: the "
+                "file is damaged, so copy it or make it again; a program that changed the "
+                "tensors must save them without the metadata \"%s*\"",
+                source, e->name, sum, wanted == NULL ? "nothing" : wanted, SUM);
     }
     return status_ok();
 }

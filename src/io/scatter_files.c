@@ -18,9 +18,8 @@ struct status scatter_files_open(struct scatter_files *s, const char *prefix, in
     size_t each = memory / (size_t)n;
     *s = (struct scatter_files){.n = n};
     s->buffer_bytes = each < LEAST_BUFFER ? LEAST_BUFFER : each > MOST_BUFFER ? MOST_BUFFER : each;
-    if ((size_t)snprintf(s->prefix, sizeof s->prefix, "%s", prefix) >= sizeof s->prefix - 12) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long for temporary files", prefix);
-    }
+    FAIL_IF((size_t)snprintf(s->prefix, sizeof s->prefix, "%s", prefix) >= sizeof s->prefix - 12,
+            STATUS_USAGE, "the path %.60s... is too long for temporary files", prefix);
     s->buffers = malloc((size_t)n * s->buffer_bytes);
     s->buffered = calloc((size_t)n, sizeof *s->buffered);
     if (s->buffers == NULL || s->buffered == NULL) {

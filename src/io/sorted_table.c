@@ -171,13 +171,10 @@ static struct status read_index(struct sorted_table *t, struct span index, const
 static struct status read_table(struct sorted_table *t, const unsigned char *bytes, size_t n,
                                 const char *source)
 {
-    if (n < SORTED_TABLE_FOOTER_BYTES || bytes_load_u64(bytes + n - sizeof MAGIC) != MAGIC) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(n < SORTED_TABLE_FOOTER_BYTES || bytes_load_u64(bytes + n - sizeof MAGIC) != MAGIC, STATUS_DATA,
             "%s is not the index of a TensorFlow checkpoint, or is cut short: it does not end as "
             "one",
             source);
-    }
     struct span block;
     struct span footer = bytes_span(bytes + n - SORTED_TABLE_FOOTER_BYTES, SORTED_TABLE_FOOTER_BYTES);
     struct handle about = read_handle(&footer); /* the metaindex, which is empty */

@@ -349,17 +349,13 @@ static struct status check_values(const struct stored_tensor *t, tensor out)
 {
     CHECK(tensor_is_dense(out) && (out.data != NULL || tensor_count(out) == 0), "%s into a strided tensor",
           t->name);
-    if (t->unreadable != NULL) {
-        return status_error(STATUS_DATA, "tensor %.80s (%s) cannot be read: it %s", t->name, t->dtype_label,
-                            t->unreadable);
-    }
-    if (!stored_tensor_converts(t->dtype, out.dtype)) {
-        return status_error(STATUS_DATA, "tensor %.80s has dtype %s, which does not convert to %s", t->name,
-                            t->dtype_label, dtype_name(out.dtype));
-    }
-    if (t->has_crc && hash_crc32c(0, t->storage, t->storage_bytes) != t->crc) {
-        return status_error(STATUS_DATA, "tensor %.80s is damaged: its checksum is wrong", t->name);
-    }
+    FAIL_IF(t->unreadable != NULL, STATUS_DATA, "tensor %.80s (%s) cannot be read: it %s", t->name,
+            t->dtype_label, t->unreadable);
+    FAIL_IF(!stored_tensor_converts(t->dtype, out.dtype), STATUS_DATA,
+            "tensor %.80s has dtype %s, which does not convert to %s", t->name, t->dtype_label,
+            dtype_name(out.dtype));
+    FAIL_IF(t->has_crc && hash_crc32c(0, t->storage, t->storage_bytes) != t->crc, STATUS_DATA,
+            "tensor %.80s is damaged: its checksum is wrong", t->name);
     return status_ok();
 }
 
@@ -440,9 +436,7 @@ struct status stored_tensor_find_difference(int64_t *at, const struct stored_ten
     TRY(check_values(a, tensor_1d(NULL, b->dtype, 0)));
     TRY(check_values(b, tensor_1d(NULL, b->dtype, 0)));
     unsigned char *room = malloc(2 * (size_t)(step * size));
-    if (room == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for rows of the tensor %s", a->name);
-    }
+    FAIL_IF(room == NULL, STATUS_MEMORY, "out of memory for rows of the tensor %s", a->name);
     *at = find_difference(a, b, step, room);
     free(room);
     return status_ok();
@@ -478,9 +472,7 @@ struct status stored_tensor_check_names(const struct stored_tensor *tensors, int
 {
     struct status s = status_ok();
     const char **sorted = calloc((size_t)n + 1, sizeof *sorted);
-    if (sorted == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the names of %d tensors of %s", n, source);
-    }
+    FAIL_IF(sorted == NULL, STATUS_MEMORY, "out of memory for the names of %d tensors of %s", n, source);
     for (int i = 0; i < n; i++) {
         sorted[i] = tensors[i].name;
     }

@@ -53,12 +53,9 @@ static struct status read_lines(struct sum_list *list, char *text, const char *p
     for (char *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
         number++;
         line[strcspn(line, "\r")] = '\0';
-        if (line[0] != '\0' && line[0] != '#' && !read_line(list, line)) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(line[0] != '\0' && line[0] != '#' && !read_line(list, line), STATUS_DATA,
                 "%s line %lld, empty lines not counted: '%.60s' is not an MD5 or SHA-256 with a file name",
                 path, (long long)number, line);
-        }
     }
     return buf_status(&list->text);
 }
@@ -68,11 +65,9 @@ struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n,
     enum { MOST_BYTES = 16 << 20 };
     struct buf text = {0};
     *list = (struct sum_list){0};
-    if (n > MOST_BYTES || (n > 0 && memchr(bytes, '\0', n) != NULL)) {
-        return status_error(
-            STATUS_DATA, "%s is not a list of checksums: it has %zu bytes, but a list is text of at most %d",
-            path, n, MOST_BYTES);
-    }
+    FAIL_IF(n > MOST_BYTES || (n > 0 && memchr(bytes, '\0', n) != NULL), STATUS_DATA,
+            "%s is not a list of checksums: it has %zu bytes, but a list is text of at most %d", path, n,
+            MOST_BYTES);
     buf_append(&text, n > 0 ? bytes : "", n);
     struct status s = buf_status(&text);
     if (!failed(s) && text.n > 0) {

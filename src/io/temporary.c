@@ -30,16 +30,12 @@ static int directory_bytes(const char *path)
 static struct status new_name(struct temporary *t, const char *final)
 {
     uint64_t random;
-    if (!entropy_draw(&random, sizeof random)) {
-        return status_error(STATUS_IO, "cannot choose a temporary name beside %s: %s", final,
-                            strerror(errno));
-    }
+    FAIL_IF(!entropy_draw(&random, sizeof random), STATUS_IO, "cannot choose a temporary name beside %s: %s",
+            final, strerror(errno));
     int directory = directory_bytes(final);
-    if (snprintf(t->path, sizeof t->path, "%.*s.%.*s%s%016" PRIx64 "%s", directory, final, NAME_KEPT_BYTES,
-                 final + directory, MARK, random, TEMPORARY) >= (int)sizeof t->path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", final,
-                            FILE_PATH_BYTES - 1);
-    }
+    FAIL_IF(snprintf(t->path, sizeof t->path, "%.*s.%.*s%s%016" PRIx64 "%s", directory, final,
+                     NAME_KEPT_BYTES, final + directory, MARK, random, TEMPORARY) >= (int)sizeof t->path,
+            STATUS_USAGE, "the path %.60s... is longer than %d bytes", final, FILE_PATH_BYTES - 1);
     return status_ok();
 }
 
@@ -76,14 +72,10 @@ static struct status create_one(struct temporary *t, const char *final, bool is_
         if (t->fd >= 0 && keep(t)) {
             return status_ok();
         }
-        if (t->fd < 0 && errno == ENOENT) {
-            return status_error(STATUS_IO, "cannot write %s: its directory does not exist; make it first",
-                                final);
-        }
-        if (t->fd < 0 && errno != EEXIST) {
-            return status_error(STATUS_IO, "cannot create a temporary name beside %s: %s", final,
-                                strerror(errno));
-        }
+        FAIL_IF(t->fd < 0 && errno == ENOENT, STATUS_IO,
+                "cannot write %s: its directory does not exist; make it first", final);
+        FAIL_IF(t->fd < 0 && errno != EEXIST, STATUS_IO, "cannot create a temporary name beside %s: %s",
+                final, strerror(errno));
         temporary_close(t);
     }
     return status_error(
@@ -128,9 +120,7 @@ static struct status replace_in_two(const struct temporary *t, const char *final
 {
     int older = open(final, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct status s = status_ok();
-    if (older < 0) {
-        return status_error(STATUS_IO, "cannot open %s to replace it: %s", final, strerror(errno));
-    }
+    FAIL_IF(older < 0, STATUS_IO, "cannot open %s to replace it: %s", final, strerror(errno));
     (void)file_lock_try(older);
     if (rename(final, aside) != 0) {
         s = cannot_rename(final, aside);

@@ -142,17 +142,13 @@ struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *
     if (text == NULL) {
         return status_ok();
     }
-    if (!parse(s, text)) {
-        return status_error(STATUS_DATA,
-                            "%s: tensor %.80s: its metadata '%.60s' does not describe a slice of a tensor",
-                            source, e->name, text);
-    }
-    if (e->n_dims != 1 || e->dims[0] != s->part.end - s->part.begin) {
-        return status_error(STATUS_DATA,
-                            "%s: tensor %.80s: its metadata says that it is %.100s, but it is not that many "
-                            "elements in one dim",
-                            source, e->name, text);
-    }
+    FAIL_IF(!parse(s, text), STATUS_DATA,
+            "%s: tensor %.80s: its metadata '%.60s' does not describe a slice of a tensor", source, e->name,
+            text);
+    FAIL_IF(e->n_dims != 1 || e->dims[0] != s->part.end - s->part.begin, STATUS_DATA,
+            "%s: tensor %.80s: its metadata says that it is %.100s, but it is not that many "
+            "elements in one dim",
+            source, e->name, text);
     return status_ok();
 }
 
@@ -209,10 +205,9 @@ static struct status check_agreement(const struct piece *before, const struct pi
 static struct status check_next(const struct piece *before, const struct piece *p)
 {
     const struct stored_part *a = &before->slice.part, *b = &p->slice.part;
-    if (b->begin < a->end || b->begin == b->end) {
-        return status_error(STATUS_DATA, "%s: tensor %.80s: its elements from %" PRId64 " on are also in %s",
-                            p->source, p->entry->name, b->begin, before->source);
-    }
+    FAIL_IF(b->begin < a->end || b->begin == b->end, STATUS_DATA,
+            "%s: tensor %.80s: its elements from %" PRId64 " on are also in %s", p->source, p->entry->name,
+            b->begin, before->source);
     return b->begin == a->end ? status_ok() : lacks(p, a->end, b->begin);
 }
 
@@ -220,10 +215,8 @@ static struct status check_next(const struct piece *before, const struct piece *
 static struct status check_next_columns(const struct piece *before, const struct piece *p)
 {
     int64_t end = before->slice.part.at[1] + before->slice.part.n[1], first = p->slice.part.at[1];
-    if (first < end) {
-        return status_error(STATUS_DATA, "%s: tensor %.80s: its columns from %" PRId64 " on are also in %s",
-                            p->source, p->entry->name, first, before->source);
-    }
+    FAIL_IF(first < end, STATUS_DATA, "%s: tensor %.80s: its columns from %" PRId64 " on are also in %s",
+            p->source, p->entry->name, first, before->source);
     return first == end ? status_ok() : lacks_columns(p, end, first);
 }
 
@@ -268,9 +261,7 @@ static struct status list_pieces(struct pieces *all, const struct tensor_set_fil
         most += (size_t)files[i].file->n;
     }
     all->list = calloc(most + 1, sizeof *all->list);
-    if (all->list == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %zu tensors", most);
-    }
+    FAIL_IF(all->list == NULL, STATUS_MEMORY, "out of memory for a list of %zu tensors", most);
     for (int i = 0; i < n_files; i++) {
         for (int k = 0; k < files[i].file->n; k++) {
             struct piece *p = &all->list[all->n++];
@@ -319,9 +310,8 @@ static struct status join_pieces(struct tensor_set *t, const struct pieces *all)
     t->sources = calloc((size_t)all->n + 1, sizeof *t->sources);
     struct status s = t->tensors == NULL || t->sources == NULL ? status_ok() : lay_out(t, &rects, all);
     t->rects = rects.list;
-    if (t->tensors == NULL || t->sources == NULL || rects.failed) {
-        return status_error(STATUS_MEMORY, "out of memory for the slices of %d tensors", all->n);
-    }
+    FAIL_IF(t->tensors == NULL || t->sources == NULL || rects.failed, STATUS_MEMORY,
+            "out of memory for the slices of %d tensors", all->n);
     const struct stored_rect *next = rects.list;
     for (int i = 0; i < t->n; i++) {
         t->tensors[i].rects = t->tensors[i].n_rects > 0 ? next : NULL;

@@ -128,9 +128,8 @@ static struct status describe(struct entry *e, struct stored_tensor *t, const st
                               const struct sorted_table_entry *entry, const char *source)
 {
     *t = (struct stored_tensor){.name = entry->key};
-    if (!stored_tensor_name_is_printable(entry->key, entry->key_bytes)) {
-        return status_error(STATUS_DATA, "%s: a tensor's name has control characters", source);
-    }
+    FAIL_IF(!stored_tensor_name_is_printable(entry->key, entry->key_bytes), STATUS_DATA,
+            "%s: a tensor's name has control characters", source);
     if (!read_entry(e, t, bytes_span(entry->value, entry->value_bytes))) {
         return wrong(source, entry, "has a damaged entry");
     }
@@ -158,24 +157,19 @@ static struct status read_header(struct tf_bundle *b, const char *source)
 {
     struct protobuf_field f;
     const struct sorted_table_entry *header = b->table.n > 0 ? &b->table.entries[0] : NULL;
-    if (header == NULL || header->key_bytes != 0) {
-        return status_error(STATUS_DATA, "%s is not the index of a TensorFlow checkpoint: it has no header",
-                            source);
-    }
+    FAIL_IF(header == NULL || header->key_bytes != 0, STATUS_DATA,
+            "%s is not the index of a TensorFlow checkpoint: it has no header", source);
     struct span message = bytes_span(header->value, header->value_bytes);
     uint64_t n_shards = 0, endianness = 0;
     while (protobuf_read(&f, &message)) {
         n_shards = f.number == HEADER_NUM_SHARDS ? f.value : n_shards;
         endianness = f.number == HEADER_ENDIANNESS ? f.value : endianness;
     }
-    if (message.failed || n_shards == 0 || n_shards > BUNDLE_MAX_SHARDS) {
-        return status_error(STATUS_DATA, "%s: its header is damaged, or says that it has %llu shards", source,
-                            (unsigned long long)n_shards);
-    }
-    if (endianness != 0) {
-        return status_error(
-            STATUS_DATA, "%s was written on a big-endian machine, whose numbers kiln does not read", source);
-    }
+    FAIL_IF(message.failed || n_shards == 0 || n_shards > BUNDLE_MAX_SHARDS, STATUS_DATA,
+            "%s: its header is damaged, or says that it has %llu shards", source,
+            (unsigned long long)n_shards);
+    FAIL_IF(endianness != 0, STATUS_DATA,
+            "%s was written on a big-endian machine, whose numbers kiln does not read", source);
     b->n_shards = (int)n_shards;
     return status_ok();
 }
@@ -198,10 +192,8 @@ static struct status view_shard(struct span *bytes, struct tf_bundle *b, const s
     if (map->data == NULL) {
         char path[FILE_PATH_BYTES];
         int n = snprintf(path, sizeof path, "%s.data-%05d-of-%05d", from->prefix, i, b->n_shards);
-        if (n >= (int)sizeof path) {
-            return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                                FILE_PATH_BYTES - 1);
-        }
+        FAIL_IF(n >= (int)sizeof path, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+                FILE_PATH_BYTES - 1);
         TRY(status_context(file_map_open(map, path), "%s", from->name));
     }
     *bytes = bytes_span(map->data, map->n);
@@ -235,15 +227,12 @@ static struct status read_bundle(struct tf_bundle *b, const struct source *from,
 {
     TRY(sorted_table_parse(&b->table, index.data, index.n, from->name));
     TRY(read_header(b, from->name));
-    if (from->prefix == NULL && from->n_given != b->n_shards) {
-        return status_error(STATUS_DATA, "%s names %d shards, but %d were given", from->name, b->n_shards,
-                            from->n_given);
-    }
+    FAIL_IF(from->prefix == NULL && from->n_given != b->n_shards, STATUS_DATA,
+            "%s names %d shards, but %d were given", from->name, b->n_shards, from->n_given);
     b->shards = calloc((size_t)b->n_shards + 1, sizeof *b->shards);
     b->tensors = calloc(b->table.n, sizeof *b->tensors);
-    if (b->shards == NULL || b->tensors == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", from->name);
-    }
+    FAIL_IF(b->shards == NULL || b->tensors == NULL, STATUS_MEMORY,
+            "out of memory for the list of tensors of %s", from->name);
     for (size_t i = 1; i < b->table.n; i++) {
         const struct sorted_table_entry *entry = &b->table.entries[i];
         if (entry->key[0] != '\0') {
@@ -270,10 +259,8 @@ struct status tf_bundle_open(struct tf_bundle *b, const char *prefix)
     char path[FILE_PATH_BYTES];
     const struct source from = {.name = path, .prefix = prefix};
     *b = (struct tf_bundle){0};
-    if (snprintf(path, sizeof path, "%s.index", prefix) >= (int)sizeof path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            FILE_PATH_BYTES - 1);
-    }
+    FAIL_IF(snprintf(path, sizeof path, "%s.index", prefix) >= (int)sizeof path, STATUS_USAGE,
+            "the path %.60s... is longer than %d bytes", path, FILE_PATH_BYTES - 1);
     TRY(file_map_open(&b->index, path));
     struct status s = read_bundle(b, &from, bytes_span(b->index.data, b->index.n));
     if (failed(s)) {

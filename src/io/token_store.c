@@ -9,10 +9,8 @@ enum { PATH_BYTES = 1024 };
 
 static struct status info_path(char path[PATH_BYTES], const char *prefix)
 {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s.json", prefix) >= PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
-                            PATH_BYTES - 1);
-    }
+    FAIL_IF((size_t)snprintf(path, PATH_BYTES, "%s.json", prefix) >= PATH_BYTES, STATUS_USAGE,
+            "the path %.60s... is longer than %d bytes", prefix, PATH_BYTES - 1);
     return status_ok();
 }
 
@@ -22,10 +20,9 @@ static struct status get_hex(const json_t *root, const char *path, const char *k
 {
     const char *text = NULL;
     TRY(json_get_string(root, path, key, true, &text));
-    if (strlen(text) != (size_t)n_digits || strspn(text, "0123456789abcdef") != (size_t)n_digits) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is \"%.40s\", but must have %d hexadecimal digits", path,
-                            key, text, n_digits);
-    }
+    FAIL_IF(strlen(text) != (size_t)n_digits || strspn(text, "0123456789abcdef") != (size_t)n_digits,
+            STATUS_DATA, "%s: \"%s\" is \"%.40s\", but must have %d hexadecimal digits", path, key, text,
+            n_digits);
     *value = strtoull(text, NULL, 16);
     return status_ok();
 }
@@ -57,10 +54,8 @@ static struct status read_sums(struct block_sums *b, const json_t *root, const c
     const char *text = NULL;
     TRY(json_get_string(root, path, key, false, &text));
     size_t n = text == NULL ? 0 : strlen(text);
-    if (n % 8 != 0 || (n > 0 && strspn(text, "0123456789abcdef") != n)) {
-        return status_error(STATUS_DATA, "%s: \"%s\" must have 8 hexadecimal digits for each block", path,
-                            key);
-    }
+    FAIL_IF(n % 8 != 0 || (n > 0 && strspn(text, "0123456789abcdef") != n), STATUS_DATA,
+            "%s: \"%s\" must have 8 hexadecimal digits for each block", path, key);
     for (size_t i = 0; i < n; i += 8) {
         char digits[9] = "";
         memcpy(digits, text + i, 8);
@@ -74,10 +69,8 @@ static struct status read_all_sums(struct indexed_sums *sums, const json_t *root
 {
     int64_t block_bytes = BLOCK_SUMS_BYTES;
     TRY(json_get_int(root, path, "block_bytes", false, &block_bytes));
-    if (block_bytes != BLOCK_SUMS_BYTES) {
-        return status_error(STATUS_DATA, "%s: \"block_bytes\" is %" PRId64 ", but must be %d", path,
-                            block_bytes, BLOCK_SUMS_BYTES);
-    }
+    FAIL_IF(block_bytes != BLOCK_SUMS_BYTES, STATUS_DATA,
+            "%s: \"block_bytes\" is %" PRId64 ", but must be %d", path, block_bytes, BLOCK_SUMS_BYTES);
     TRY(read_sums(&sums->bin, root, path, "bin_blocks_crc32c"));
     return read_sums(&sums->idx, root, path, "idx_blocks_crc32c");
 }
@@ -86,11 +79,8 @@ static struct status read_info(struct token_store *store, const char *prefix)
 {
     char path[PATH_BYTES];
     TRY(info_path(path, prefix));
-    if (!file_exists(path)) {
-        return status_error(
-            STATUS_DATA, "%s is missing: there is no finished token store here; make it with `kiln prepare`",
-            path);
-    }
+    FAIL_IF(!file_exists(path), STATUS_DATA,
+            "%s is missing: there is no finished token store here; make it with `kiln prepare`", path);
     json_t *root;
     TRY(json_read_object(&root, path));
     struct status s = read_fields(&store->info, root, path);
@@ -105,14 +95,13 @@ static struct status check_counts(const struct token_store *s, const char *prefi
 {
     const struct token_store_info *i = &s->info;
     const struct indexed *x = &s->index;
-    if (i->n_documents != x->n_documents || i->n_sentences != x->n_sequences || i->n_tokens != x->n_tokens) {
-        return status_error(STATUS_DATA,
-                            "%s.json names %" PRId64 " documents, %" PRId64 " sentences and %" PRId64
-                            " tokens, but %s.idx has %" PRId64 ", %" PRId64 " and %" PRId64
-                            ": they come from different runs",
-                            prefix, i->n_documents, i->n_sentences, i->n_tokens, prefix, x->n_documents,
-                            x->n_sequences, x->n_tokens);
-    }
+    FAIL_IF(i->n_documents != x->n_documents || i->n_sentences != x->n_sequences ||
+                i->n_tokens != x->n_tokens,
+            STATUS_DATA,
+            "%s.json names %" PRId64 " documents, %" PRId64 " sentences and %" PRId64
+            " tokens, but %s.idx has %" PRId64 ", %" PRId64 " and %" PRId64 ": they come from different runs",
+            prefix, i->n_documents, i->n_sentences, i->n_tokens, prefix, x->n_documents, x->n_sequences,
+            x->n_tokens);
     return status_ok();
 }
 
@@ -120,13 +109,12 @@ static struct status check_sums(const struct token_store *s, const char *prefix)
 {
     const struct indexed_sums *b = &s->sums;
     size_t n_bin = b->bin.crcs.n / sizeof(uint32_t), n_idx = b->idx.crcs.n / sizeof(uint32_t);
-    if (n_bin + n_idx > 0 &&
-        (n_bin != block_sums_count(s->index.bin.n) || n_idx != block_sums_count(s->index.idx.n))) {
-        return status_error(STATUS_DATA,
-                            "%s.json has checksums of %zu and %zu blocks of 1 MiB, which does not match "
-                            "%s.bin with %zu bytes and %s.idx with %zu: they come from different runs",
-                            prefix, n_bin, n_idx, prefix, s->index.bin.n, prefix, s->index.idx.n);
-    }
+    FAIL_IF(n_bin + n_idx > 0 &&
+                (n_bin != block_sums_count(s->index.bin.n) || n_idx != block_sums_count(s->index.idx.n)),
+            STATUS_DATA,
+            "%s.json has checksums of %zu and %zu blocks of 1 MiB, which does not match "
+            "%s.bin with %zu bytes and %s.idx with %zu: they come from different runs",
+            prefix, n_bin, n_idx, prefix, s->index.bin.n, prefix, s->index.idx.n);
     return status_ok();
 }
 
@@ -176,19 +164,15 @@ static struct status verify_file(const struct file_map *map, uint32_t crc, const
         if (in_blocks) {
             uint32_t wanted, found = hash_crc32c(0, map->data + at, n);
             memcpy(&wanted, sums->crcs.data + at / BLOCK_SUMS_BYTES * sizeof wanted, sizeof wanted);
-            if (found != wanted) {
-                return status_error(STATUS_DATA,
-                                    "%s is damaged: the CRC-32C of its bytes %zu to %zu is %08x, not %08x; "
-                                    "make it again with `kiln prepare`",
-                                    path, at, at + n - 1, found, wanted);
-            }
+            FAIL_IF(found != wanted, STATUS_DATA,
+                    "%s is damaged: the CRC-32C of its bytes %zu to %zu is %08x, not %08x; "
+                    "make it again with `kiln prepare`",
+                    path, at, at + n - 1, found, wanted);
         }
     }
-    if (whole != crc && !(stop != NULL && atomic_load(stop))) {
-        return status_error(STATUS_DATA,
-                            "%s is damaged: its CRC-32C is %08x, not %08x; make it again with `kiln prepare`",
-                            path, whole, crc);
-    }
+    FAIL_IF(whole != crc && !(stop != NULL && atomic_load(stop)), STATUS_DATA,
+            "%s is damaged: its CRC-32C is %08x, not %08x; make it again with `kiln prepare`", path, whole,
+            crc);
     return status_ok();
 }
 
@@ -214,13 +198,10 @@ struct status token_store_open_whole(struct token_store *s, const char *prefix)
 struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
                                       int64_t vocab_size)
 {
-    if (s->info.vocab_hash != vocab_hash || s->info.vocab_size != vocab_size) {
-        return status_error(STATUS_DATA,
-                            "the token store %s was made with another vocabulary (%" PRId64
-                            " words, hash %016" PRIx64 ") than the one given (%" PRId64
-                            " words, hash %016" PRIx64 ")",
-                            prefix, s->info.vocab_size, s->info.vocab_hash, vocab_size, vocab_hash);
-    }
+    FAIL_IF(s->info.vocab_hash != vocab_hash || s->info.vocab_size != vocab_size, STATUS_DATA,
+            "the token store %s was made with another vocabulary (%" PRId64 " words, hash %016" PRIx64
+            ") than the one given (%" PRId64 " words, hash %016" PRIx64 ")",
+            prefix, s->info.vocab_size, s->info.vocab_hash, vocab_size, vocab_hash);
     return status_ok();
 }
 

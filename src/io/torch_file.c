@@ -61,15 +61,10 @@ static const struct zip_member *find_pickle(const struct zip_file *z)
 static struct status check_archive(const struct zip_file *z, const struct zip_member *pickle,
                                    const char *source)
 {
-    if (pickle == NULL) {
-        return status_error(
-            STATUS_DATA, "%s is a ZIP archive, but torch.save did not write it: it has no data.pkl", source);
-    }
-    if (find_member(z, pickle, "constants.pkl") != NULL) {
-        return status_error(
-            STATUS_DATA, "%s is a TorchScript program; save the model's state_dict with torch.save instead",
-            source);
-    }
+    FAIL_IF(pickle == NULL, STATUS_DATA,
+            "%s is a ZIP archive, but torch.save did not write it: it has no data.pkl", source);
+    FAIL_IF(find_member(z, pickle, "constants.pkl") != NULL, STATUS_DATA,
+            "%s is a TorchScript program; save the model's state_dict with torch.save instead", source);
     for (size_t i = 0; i < z->n; i++) {
         if (!z->members[i].is_stored) {
             int shown = z->members[i].name_bytes < 80 ? (int)z->members[i].name_bytes : 80;
@@ -80,10 +75,8 @@ static struct status check_archive(const struct zip_file *z, const struct zip_me
         }
     }
     const struct zip_member *order = find_member(z, pickle, "byteorder");
-    if (order != NULL && (order->n != 6 || memcmp(order->data, "little", 6) != 0)) {
-        return status_error(
-            STATUS_DATA, "%s was written on a big-endian machine, whose numbers kiln does not read", source);
-    }
+    FAIL_IF(order != NULL && (order->n != 6 || memcmp(order->data, "little", 6) != 0), STATUS_DATA,
+            "%s was written on a big-endian machine, whose numbers kiln does not read", source);
     return status_ok();
 }
 
@@ -96,9 +89,7 @@ static struct status list_storages(struct torch_storage **storages, size_t *n, c
     const size_t prefix_bytes = archive_bytes + sizeof folder - 1;
     *n = 0;
     *storages = calloc(z->n + 1, sizeof **storages);
-    if (*storages == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the storages of %s", source);
-    }
+    FAIL_IF(*storages == NULL, STATUS_MEMORY, "out of memory for the storages of %s", source);
     for (size_t i = 0; i < z->n; i++) {
         const struct zip_member *m = &z->members[i];
         if (m->name_bytes > prefix_bytes && memcmp(m->name, pickle->name, archive_bytes) == 0 &&
@@ -157,9 +148,7 @@ static struct status list_wanted(struct torch_storage **storages, size_t *n, con
     }
     *n = 0;
     *storages = calloc(count + 1, sizeof **storages);
-    if (*storages == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the storages of %s", source);
-    }
+    FAIL_IF(*storages == NULL, STATUS_MEMORY, "out of memory for the storages of %s", source);
     for (const struct pickle_node *i = p->persistents; i != NULL; i = i->persistent.next) {
         TRY(torch_tensors_storage(&(*storages)[*n], i, source));
         ++*n;
@@ -188,27 +177,18 @@ static struct status place_storages(struct torch_storage *storages, size_t n, co
         }
         struct torch_storage *found =
             n == 0 ? NULL : bsearch(&wanted, storages, n, sizeof wanted, torch_tensors_compare_keys);
-        if (found == NULL || found->data != NULL) {
-            return status_error(STATUS_DATA,
-                                "%s contains a storage that its pickle does not use, or contains it twice",
-                                source);
-        }
+        FAIL_IF(found == NULL || found->data != NULL, STATUS_DATA,
+                "%s contains a storage that its pickle does not use, or contains it twice", source);
         int64_t n_elements = bytes_read_i64(s);
         found->data = bytes_take(s, found->n);
-        if (s->failed) {
-            return status_error(STATUS_DATA, "%s is cut short: it ends in storage %zu of %zu", source, i + 1,
-                                keys->list.n);
-        }
-        if (n_elements != found->n_elements) {
-            return status_error(STATUS_DATA,
-                                "%s: its storage %zu has %lld elements, but its pickle says %lld", source, i,
-                                (long long)n_elements, (long long)found->n_elements);
-        }
+        FAIL_IF(s->failed, STATUS_DATA, "%s is cut short: it ends in storage %zu of %zu", source, i + 1,
+                keys->list.n);
+        FAIL_IF(n_elements != found->n_elements, STATUS_DATA,
+                "%s: its storage %zu has %lld elements, but its pickle says %lld", source, i,
+                (long long)n_elements, (long long)found->n_elements);
     }
     for (size_t i = 0; i < n; i++) {
-        if (storages[i].data == NULL) {
-            return status_error(STATUS_DATA, "%s lacks a storage that its pickle uses", source);
-        }
+        FAIL_IF(storages[i].data == NULL, STATUS_DATA, "%s lacks a storage that its pickle uses", source);
     }
     return status_ok();
 }
@@ -240,16 +220,12 @@ static struct status parse_legacy(struct torch_file *f, const void *bytes, size_
     int64_t version, is_little;
     bytes_take(&s, sizeof magic);
     TRY(read_number(&s, &version, NULL, source));
-    if (version != LEGACY_VERSION) {
-        return status_error(STATUS_DATA,
-                            "%s has version %lld of the format of PyTorch before 1.6; kiln reads version %d",
-                            source, (long long)version, LEGACY_VERSION);
-    }
+    FAIL_IF(version != LEGACY_VERSION, STATUS_DATA,
+            "%s has version %lld of the format of PyTorch before 1.6; kiln reads version %d", source,
+            (long long)version, LEGACY_VERSION);
     TRY(read_number(&s, &is_little, "little_endian", source));
-    if (is_little != 1) {
-        return status_error(
-            STATUS_DATA, "%s was written on a big-endian machine, whose numbers kiln does not read", source);
-    }
+    FAIL_IF(is_little != 1, STATUS_DATA,
+            "%s was written on a big-endian machine, whose numbers kiln does not read", source);
     TRY(parse_pickle(&f->pickle, s.data + s.at, bytes_left(&s), source));
     bytes_take(&s, f->pickle.n_read);
     return bind_legacy(f, &s, source);

@@ -52,16 +52,12 @@ static struct status take_steps(struct torch_optimizer *o, const struct pickle_n
     if (number == NULL || number->kind == PICKLE_NONE) {
         return status_ok();
     }
-    if (!torch_optimizer_number(&n, number)) {
-        return status_error(STATUS_DATA, "%s: the \"step\" of its optimizer is not a number of steps",
-                            source);
-    }
-    if (o->n_steps >= 0 && o->n_steps != n) {
-        return status_error(STATUS_DATA,
-                            "%s: its optimizer counted %lld steps of one parameter and %lld of another, so "
-                            "its moments do not belong together",
-                            source, (long long)o->n_steps, (long long)n);
-    }
+    FAIL_IF(!torch_optimizer_number(&n, number), STATUS_DATA,
+            "%s: the \"step\" of its optimizer is not a number of steps", source);
+    FAIL_IF(o->n_steps >= 0 && o->n_steps != n, STATUS_DATA,
+            "%s: its optimizer counted %lld steps of one parameter and %lld of another, so "
+            "its moments do not belong together",
+            source, (long long)o->n_steps, (long long)n);
     o->n_steps = n;
     return status_ok();
 }
@@ -73,12 +69,9 @@ static struct status take(struct torch_optimizer *o, const struct pickle_node *s
     bool has = m != NULL && m->kind == PICKLE_TENSOR && v != NULL && v->kind == PICKLE_TENSOR;
     struct torch_optimizer_item *item = &o->items[o->n++];
     *item = (struct torch_optimizer_item){group, has ? m->tensor : NULL, has ? v->tensor : NULL};
-    if (o->n > 1 && has != o->has_moments) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(o->n > 1 && has != o->has_moments, STATUS_DATA,
             "%s: its optimizer has the moments \"exp_avg\" and \"exp_avg_sq\" of some parameters only",
             source);
-    }
     o->has_moments = has;
     return status_ok();
 }
@@ -92,11 +85,8 @@ static struct status take_group(struct torch_optimizer *o, const struct pickle_n
     TRY(take_steps(o, steps, source));
     for (size_t i = 0; i < torch_optimizer_length(params); i++) {
         int64_t number;
-        if (!torch_optimizer_number(&number, params->list.items[i])) {
-            return status_error(STATUS_DATA,
-                                "%s: \"params\" of its optimizer's group %d must be a list of numbers",
-                                source, g);
-        }
+        FAIL_IF(!torch_optimizer_number(&number, params->list.items[i]), STATUS_DATA,
+                "%s: \"params\" of its optimizer's group %d must be a list of numbers", source, g);
         const struct pickle_node *kept = pickle_find_integer(state, number);
         TRY(take(o, kept, g, source));
         if (steps == NULL || steps->kind == PICKLE_NONE) {
@@ -112,12 +102,10 @@ static struct status count(size_t *n, const struct pickle_node *state, const str
 {
     size_t n_groups = torch_optimizer_length(groups);
     *n = 0;
-    if (state == NULL || state->kind != PICKLE_DICT || n_groups == 0 ||
-        n_groups > TORCH_OPTIMIZER_MOST_GROUPS) {
-        return status_error(STATUS_DATA,
-                            "%s: its optimizer has no \"state\" and \"param_groups\" as PyTorch saves them",
-                            source);
-    }
+    FAIL_IF(state == NULL || state->kind != PICKLE_DICT || n_groups == 0 ||
+                n_groups > TORCH_OPTIMIZER_MOST_GROUPS,
+            STATUS_DATA, "%s: its optimizer has no \"state\" and \"param_groups\" as PyTorch saves them",
+            source);
     for (size_t g = 0; g < n_groups; g++) {
         *n += torch_optimizer_length(pickle_find(groups->list.items[g], "params"));
     }
@@ -139,9 +127,7 @@ static struct status make_room(struct torch_optimizer *o, size_t n, size_t n_gro
 static struct status take_list(struct torch_optimizer *o, const struct pickle_node *list, const char *source)
 {
     size_t n = torch_optimizer_length(list);
-    if (n > TORCH_OPTIMIZER_MOST_GROUPS) {
-        return status_error(STATUS_DATA, "%s: its optimizer has %zu groups", source, n);
-    }
+    FAIL_IF(n > TORCH_OPTIMIZER_MOST_GROUPS, STATUS_DATA, "%s: its optimizer has %zu groups", source, n);
     TRY(make_room(o, n, n, source));
     for (int g = 0; g < o->n_groups; g++) {
         TRY(take(o, list->list.items[g], g, source));

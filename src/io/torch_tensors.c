@@ -157,24 +157,20 @@ struct status torch_tensors_storage(struct torch_storage *storage, const struct 
     const struct pickle_node *count = pickle_item(id, 4);
     const struct pickle_node *view = pickle_item(id, 5);
     uint64_t bytes;
-    if (!pickle_is_text(pickle_item(id, 0), "storage") || key == NULL || key->kind != PICKLE_TEXT ||
-        count == NULL || count->kind != PICKLE_INT || count->integer < 0 ||
-        (view != NULL && view->kind != PICKLE_NONE)) {
-        return status_error(STATUS_DATA,
-                            "%s: its pickle refers to something outside it that is not a tensor's storage",
-                            source);
-    }
+    FAIL_IF(!pickle_is_text(pickle_item(id, 0), "storage") || key == NULL || key->kind != PICKLE_TEXT ||
+                count == NULL || count->kind != PICKLE_INT || count->integer < 0 ||
+                (view != NULL && view->kind != PICKLE_NONE),
+            STATUS_DATA, "%s: its pickle refers to something outside it that is not a tensor's storage",
+            source);
     if (dtype == NULL) {
         const struct pickle_node *class = pickle_item(id, 1);
         bool has_name = class != NULL && class->kind == PICKLE_NAME;
         return status_error(STATUS_DATA, "%s: its pickle has a storage of the unknown class %.80s", source,
                             has_name ? class->text.data : "");
     }
-    if (!bytes_multiply((uint64_t)count->integer, dtype->bytes, &bytes) || bytes > INT64_MAX) {
-        return status_error(STATUS_DATA,
-                            "%s: its pickle has a storage of %lld elements, which no file can hold", source,
-                            (long long)count->integer);
-    }
+    FAIL_IF(!bytes_multiply((uint64_t)count->integer, dtype->bytes, &bytes) || bytes > INT64_MAX, STATUS_DATA,
+            "%s: its pickle has a storage of %lld elements, which no file can hold", source,
+            (long long)count->integer);
     *storage = (struct torch_storage){
         .key = key->text.data, .key_bytes = key->text.n, .n = (size_t)bytes, .n_elements = count->integer};
     return status_ok();
@@ -199,10 +195,9 @@ static struct status read_dims(const struct making *m, int64_t *dims, int *n, co
     if (tuple == NULL || tuple->kind != PICKLE_TUPLE) {
         return malformed(m);
     }
-    if (tuple->list.n > STORED_MAX_DIMS) {
-        return status_error(STATUS_DATA, "%s: its pickle has a tensor of %zu dims; the limit is %d",
-                            m->source, tuple->list.n, STORED_MAX_DIMS);
-    }
+    FAIL_IF(tuple->list.n > STORED_MAX_DIMS, STATUS_DATA,
+            "%s: its pickle has a tensor of %zu dims; the limit is %d", m->source, tuple->list.n,
+            STORED_MAX_DIMS);
     *n = (int)tuple->list.n;
     for (int i = 0; i < *n; i++) {
         const struct pickle_node *dim = tuple->list.items[i];
@@ -231,17 +226,12 @@ static struct status find_storage(const struct making *m, const struct torch_sto
     if (!stored_tensor_name_is_printable(wanted.key, wanted.key_bytes)) {
         return malformed(m);
     }
-    if (*found == NULL) {
-        return status_error(STATUS_DATA,
-                            "%s: its pickle refers to the storage %.*s, which the file does not hold",
-                            m->source, shown, wanted.key);
-    }
-    if ((*found)->n != wanted.n) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(*found == NULL, STATUS_DATA,
+            "%s: its pickle refers to the storage %.*s, which the file does not hold", m->source, shown,
+            wanted.key);
+    FAIL_IF((*found)->n != wanted.n, STATUS_DATA,
             "%s: its storage %.*s has %zu bytes, but its pickle says %zu (is the file cut short?)", m->source,
             shown, wanted.key, (*found)->n, wanted.n);
-    }
     return status_ok();
 }
 
@@ -352,9 +342,8 @@ static struct status read_bytes(struct torch_array *a, struct pickle *p, const s
         text->text.n > p->n_read - p->n_decoded) {
         return malformed_array(source);
     }
-    if (p->decoded == NULL && (p->decoded = malloc(p->n_read)) == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the arrays of %s", source);
-    }
+    FAIL_IF(p->decoded == NULL && (p->decoded = malloc(p->n_read)) == NULL, STATUS_MEMORY,
+            "out of memory for the arrays of %s", source);
     unsigned char *out = p->decoded + p->n_decoded;
     if (!decode(out, &a->n, (const unsigned char *)text->text.data, text->text.n)) {
         return malformed_array(source);
@@ -466,15 +455,12 @@ struct walk {
 
 static struct status add_tensor(struct walk *w, const struct stored_tensor *t)
 {
-    if (w->n == TORCH_MAX_TENSORS) {
-        return status_error(STATUS_DATA, "%s has more than %d tensors", w->source, TORCH_MAX_TENSORS);
-    }
+    FAIL_IF(w->n == TORCH_MAX_TENSORS, STATUS_DATA, "%s has more than %d tensors", w->source,
+            TORCH_MAX_TENSORS);
     if (w->n == w->capacity) {
         int capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
         struct stored_tensor *grown = realloc(w->tensors, (size_t)capacity * sizeof *grown);
-        if (grown == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", w->source);
-        }
+        FAIL_IF(grown == NULL, STATUS_MEMORY, "out of memory for the list of tensors of %s", w->source);
         w->tensors = grown;
         w->capacity = capacity;
     }
@@ -506,10 +492,8 @@ static struct status enter(struct walk *w, const struct pickle_node *key, size_t
                                            : "#%lld",
                              is_number ? (long long)key->integer : (long long)place);
     }
-    if (n + 2 > sizeof w->path - w->path_bytes) {
-        return status_error(STATUS_DATA, "%s: its pickle has a path of names of more than %d bytes",
-                            w->source, TORCH_NAME_BYTES - 1);
-    }
+    FAIL_IF(n + 2 > sizeof w->path - w->path_bytes, STATUS_DATA,
+            "%s: its pickle has a path of names of more than %d bytes", w->source, TORCH_NAME_BYTES - 1);
     if (w->path_bytes > 0) {
         w->path[w->path_bytes++] = '.';
     }
@@ -524,21 +508,15 @@ static struct status walk(struct walk *w, const struct pickle_node *node, int de
     const bool is_dict = node->kind == PICKLE_DICT;
     const bool has_items = is_dict || node->kind == PICKLE_LIST || node->kind == PICKLE_TUPLE;
     w->n_steps += STEPS_OF_A_PART + (has_items ? (int64_t)node->list.n : 0);
-    if (depth > MAX_DEPTH) {
-        return status_error(STATUS_DATA,
-                            "%s: its pickle nests objects more than %d deep, which no checkpoint does",
-                            w->source, MAX_DEPTH);
-    }
-    if (w->n_steps > MAX_STEPS) {
-        return status_error(STATUS_DATA,
-                            "%s: its pickle repeats its parts, so that there are more paths to them than the "
-                            "limit of %d steps allows",
-                            w->source, MAX_STEPS);
-    }
+    FAIL_IF(depth > MAX_DEPTH, STATUS_DATA,
+            "%s: its pickle nests objects more than %d deep, which no checkpoint does", w->source, MAX_DEPTH);
+    FAIL_IF(w->n_steps > MAX_STEPS, STATUS_DATA,
+            "%s: its pickle repeats its parts, so that there are more paths to them than the "
+            "limit of %d steps allows",
+            w->source, MAX_STEPS);
     if (node->kind == PICKLE_TENSOR) {
-        if (w->path_bytes > 0 && !stored_tensor_name_is_printable(w->path, w->path_bytes)) {
-            return status_error(STATUS_DATA, "%s: a tensor's name has control characters", w->source);
-        }
+        FAIL_IF(w->path_bytes > 0 && !stored_tensor_name_is_printable(w->path, w->path_bytes), STATUS_DATA,
+                "%s: a tensor's name has control characters", w->source);
         return add_tensor(w, node->tensor);
     }
     const size_t before = w->path_bytes;

@@ -102,38 +102,27 @@ static struct status open_rank(struct zero_folder *z, const struct naming *f, in
 {
     char path[FILE_PATH_BYTES];
     int n = snprintf(path, sizeof path, "%s/%s%d%s", f->directory, f->prefix, rank, f->ending);
-    if (n < 0 || n >= (int)sizeof path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            (int)sizeof path - 1);
-    }
-    if (!file_exists(path)) {
-        return status_error(STATUS_DATA,
-                            "%s is half a checkpoint: it has files of %d of its %d ranks, but no %s%d%s; "
-                            "copy that file from the machine of its rank",
-                            f->directory, f->n_files, n_ranks, f->prefix, rank, f->ending);
-    }
+    FAIL_IF(n < 0 || n >= (int)sizeof path, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+            (int)sizeof path - 1);
+    FAIL_IF(!file_exists(path), STATUS_DATA,
+            "%s is half a checkpoint: it has files of %d of its %d ranks, but no %s%d%s; "
+            "copy that file from the machine of its rank",
+            f->directory, f->n_files, n_ranks, f->prefix, rank, f->ending);
     TRY(torch_file_open(&z->ranks[z->n_ranks], path));
     z->n_ranks++;
     size_t used = 0;
     for (int i = 0; i < z->n_ranks; i++) {
         used += z->ranks[i].pickle.memory.used;
     }
-    if (used > PICKLE_MAX_BYTES) {
-        return status_error(STATUS_DATA, "%s: the pickles of its ranks need more than %d MiB", f->directory,
-                            PICKLE_MAX_BYTES >> 20);
-    }
+    FAIL_IF(used > PICKLE_MAX_BYTES, STATUS_DATA, "%s: the pickles of its ranks need more than %d MiB",
+            f->directory, PICKLE_MAX_BYTES >> 20);
     const struct pickle_node *optimizer = optimizer_of(z, rank);
-    if (optimizer == NULL || optimizer->kind != PICKLE_DICT) {
-        return status_error(STATUS_DATA, "%s has no \"optimizer_state_dict\", so it is not a file of ZeRO",
-                            path);
-    }
+    FAIL_IF(optimizer == NULL || optimizer->kind != PICKLE_DICT, STATUS_DATA,
+            "%s has no \"optimizer_state_dict\", so it is not a file of ZeRO", path);
     int64_t count = partition_count(optimizer);
-    if (rank > 0 && count != n_ranks) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(rank > 0 && count != n_ranks, STATUS_DATA,
             "%s names %lld ranks, but the file of rank 0 names %d: they belong to different checkpoints",
             path, (long long)count, n_ranks);
-    }
     return status_ok();
 }
 
@@ -152,22 +141,16 @@ static struct status check_first(const struct zero_folder *z, const struct namin
 {
     const struct pickle_node *optimizer = optimizer_of(z, 0);
     int64_t n_ranks = partition_count(optimizer), stage = stage_of(optimizer);
-    if (stage == 3) {
-        return status_error(
-            STATUS_UNAVAILABLE,
+    FAIL_IF(stage == 3, STATUS_UNAVAILABLE,
             "%s was written by ZeRO stage 3, which splits each parameter; kiln reads stages 1 and 2",
             f->directory);
-    }
-    if (n_ranks < 1 || n_ranks > ZERO_FOLDER_MOST_RANKS) {
-        return status_error(STATUS_DATA, "%s: the file of rank 0 names %lld ranks; kiln reads 1 to %d",
-                            f->directory, (long long)n_ranks, ZERO_FOLDER_MOST_RANKS);
-    }
-    if (f->highest >= n_ranks) {
-        return status_error(STATUS_DATA,
-                            "%s has a file of rank %d, but the file of rank 0 names %lld ranks: they belong "
-                            "to different checkpoints",
-                            f->directory, f->highest, (long long)n_ranks);
-    }
+    FAIL_IF(n_ranks < 1 || n_ranks > ZERO_FOLDER_MOST_RANKS, STATUS_DATA,
+            "%s: the file of rank 0 names %lld ranks; kiln reads 1 to %d", f->directory, (long long)n_ranks,
+            ZERO_FOLDER_MOST_RANKS);
+    FAIL_IF(f->highest >= n_ranks, STATUS_DATA,
+            "%s has a file of rank %d, but the file of rank 0 names %lld ranks: they belong "
+            "to different checkpoints",
+            f->directory, f->highest, (long long)n_ranks);
     return status_ok();
 }
 
@@ -207,14 +190,13 @@ static struct status open_optimizers(struct zero_folder *z, const char *director
             torch_optimizer_number(&beside, pickle_find(all, "base_optimizer_state_step"))) {
             o->n_steps = beside;
         }
-        if (o->n_steps != z->optimizers[0].n_steps || o->n != z->optimizers[0].n ||
-            o->has_moments != z->optimizers[0].has_moments) {
-            return status_error(STATUS_DATA,
-                                "%s: the optimizer of rank %d is at step %lld with %d groups, but rank 0 is "
-                                "at step %lld with %d: they belong to different checkpoints",
-                                directory, r, (long long)o->n_steps, o->n,
-                                (long long)z->optimizers[0].n_steps, z->optimizers[0].n);
-        }
+        FAIL_IF(o->n_steps != z->optimizers[0].n_steps || o->n != z->optimizers[0].n ||
+                    o->has_moments != z->optimizers[0].has_moments,
+                STATUS_DATA,
+                "%s: the optimizer of rank %d is at step %lld with %d groups, but rank 0 is "
+                "at step %lld with %d: they belong to different checkpoints",
+                directory, r, (long long)o->n_steps, o->n, (long long)z->optimizers[0].n_steps,
+                z->optimizers[0].n);
     }
     z->n_steps = z->optimizers[0].n_steps;
     z->has_moments = z->optimizers[0].has_moments;
@@ -289,19 +271,16 @@ static struct status check_parts(const struct flat *f, enum param_kept kept)
     for (int r = 0; r < f->z->n_ranks; r++) {
         const struct stored_tensor *t = part_of(f, kept, r);
         int64_t left = f->total - r * part, needed = left < 0 ? 0 : left < part ? left : part;
-        if (t == NULL || t->n_dims != 1 || t->unreadable != NULL || !stored_tensor_is_dense(t) ||
-            !stored_tensor_converts(t->dtype, DTYPE_F32) || t->dtype != part_of(f, kept, 0)->dtype) {
-            return status_error(STATUS_DATA, "%s: rank %d has no flat buffer of numbers for group %d",
-                                f->directory, r, f->group);
-        }
-        if (t->dims[0] < needed || t->dims[0] > part || padding < 0 || padding >= 2 * f->z->n_ranks) {
-            return status_error(
+        FAIL_IF(t == NULL || t->n_dims != 1 || t->unreadable != NULL || !stored_tensor_is_dense(t) ||
+                    !stored_tensor_converts(t->dtype, DTYPE_F32) || t->dtype != part_of(f, kept, 0)->dtype,
+                STATUS_DATA, "%s: rank %d has no flat buffer of numbers for group %d", f->directory, r,
+                f->group);
+        FAIL_IF(t->dims[0] < needed || t->dims[0] > part || padding < 0 || padding >= 2 * f->z->n_ranks,
                 STATUS_DATA,
                 "%s: rank %d has %lld elements of group %d, but the group has %lld elements, in parts of "
                 "%lld for each of %d ranks: the files belong to different checkpoints",
                 f->directory, r, (long long)t->dims[0], f->group, (long long)f->total, (long long)part,
                 f->z->n_ranks);
-        }
     }
     return status_ok();
 }
@@ -372,12 +351,9 @@ static struct status take_group(struct zero_folder *z, struct flat *f)
         }
         f->total += count;
     }
-    if (first == NULL || first->n_dims != 1 || first->dims[0] < 1) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(first == NULL || first->n_dims != 1 || first->dims[0] < 1, STATUS_DATA,
             "%s: rank 0 has no \"single_partition_of_fp32_groups\" for group %d of \"param_shapes\"",
             f->directory, f->group);
-    }
     /* Those of rank 0 are whole, but for weights where one rank has all. */
     const struct stored_tensor *moment = part_of(f, PARAM_EXP_AVG, 0);
     f->part = moment != NULL && moment->n_dims == 1 && moment->dims[0] > first->dims[0] ? moment->dims[0]
@@ -402,19 +378,15 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
                       : shapes->kind == PICKLE_DICT ? 1
                                                     : torch_optimizer_length(shapes),
            n = 0;
-    if (n_groups == 0 || n_groups != (size_t)z->optimizers[0].n) {
-        return status_error(STATUS_DATA,
-                            "%s: %s has \"param_shapes\" of %zu groups, but the ranks have %d groups",
-                            directory, z->states, n_groups, z->optimizers[0].n);
-    }
+    FAIL_IF(n_groups == 0 || n_groups != (size_t)z->optimizers[0].n, STATUS_DATA,
+            "%s: %s has \"param_shapes\" of %zu groups, but the ranks have %d groups", directory, z->states,
+            n_groups, z->optimizers[0].n);
     for (size_t g = 0; g < n_groups; g++) {
         const struct pickle_node *group = shapes_of(shapes, g);
         n += group == NULL ? 0 : group->list.n / 2;
-        if (group == NULL || n > TORCH_OPTIMIZER_MOST_ITEMS) {
-            return status_error(STATUS_DATA,
-                                "%s: \"param_shapes\" of group %zu must be a list of at most %d shapes",
-                                directory, g, TORCH_OPTIMIZER_MOST_ITEMS);
-        }
+        FAIL_IF(group == NULL || n > TORCH_OPTIMIZER_MOST_ITEMS, STATUS_DATA,
+                "%s: \"param_shapes\" of group %zu must be a list of at most %d shapes", directory, g,
+                TORCH_OPTIMIZER_MOST_ITEMS);
     }
     for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
         z->tensors[kept] = calloc(n + 1, sizeof *z->tensors[kept]);
@@ -448,21 +420,17 @@ static struct status check_layout(const struct zero_folder *z, const char *direc
 {
     const struct pickle_node *paddings = pickle_find(optimizer_of(z, 0), "param_alignment_paddings");
     int64_t n = 0;
-    if (torch_optimizer_number(&n, pickle_find(states, "dp_world_size")) && n != z->n_ranks) {
-        return status_error(STATUS_DATA,
-                            "%s: %s names %lld ranks, but the optimizer has files of %d: they belong to "
-                            "different checkpoints",
-                            directory, z->states, (long long)n, z->n_ranks);
-    }
+    FAIL_IF(torch_optimizer_number(&n, pickle_find(states, "dp_world_size")) && n != z->n_ranks, STATUS_DATA,
+            "%s: %s names %lld ranks, but the optimizer has files of %d: they belong to "
+            "different checkpoints",
+            directory, z->states, (long long)n, z->n_ranks);
     for (size_t g = 0; g < torch_optimizer_length(paddings); g++) {
         const struct pickle_node *group = paddings->list.items[g];
         for (size_t i = 0; i < torch_optimizer_length(group); i++) {
-            if (!torch_optimizer_number(&n, group->list.items[i]) || n != 0) {
-                return status_error(STATUS_UNAVAILABLE,
-                                    "%s has padding between its parameters (\"parameter_alignment\"), which "
-                                    "kiln does not read",
-                                    directory);
-            }
+            FAIL_IF(!torch_optimizer_number(&n, group->list.items[i]) || n != 0, STATUS_UNAVAILABLE,
+                    "%s has padding between its parameters (\"parameter_alignment\"), which "
+                    "kiln does not read",
+                    directory);
         }
     }
     return status_ok();

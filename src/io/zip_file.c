@@ -180,11 +180,9 @@ static struct status read_member(struct zip_member *m, const struct central *c, 
             return damaged(source, "a member's name has control characters");
         }
     }
-    if (!place_member(m, c, bytes, n)) {
-        return status_error(STATUS_DATA,
-                            "%s is a damaged archive, or cut short: its member %.*s is not where it says",
-                            source, shown, c->name);
-    }
+    FAIL_IF(!place_member(m, c, bytes, n), STATUS_DATA,
+            "%s is a damaged archive, or cut short: its member %.*s is not where it says", source, shown,
+            c->name);
     return status_ok();
 }
 
@@ -228,9 +226,7 @@ static struct status read_members(struct zip_file *z, const unsigned char *bytes
 {
     struct span s = bytes_span(bytes + d->begin, (size_t)d->bytes);
     z->members = calloc((size_t)d->n_members + 1, sizeof *z->members);
-    if (z->members == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the members of %s", source);
-    }
+    FAIL_IF(z->members == NULL, STATUS_MEMORY, "out of memory for the members of %s", source);
     for (; z->n < d->n_members; z->n++) {
         struct central c;
         if (!read_central(&c, &s)) {
@@ -279,9 +275,7 @@ struct status zip_file_check_sums(const struct zip_file *z, const char *source)
     struct summing s = {.z = z, .is_right = calloc(z->n + 1, sizeof *s.is_right)};
     const struct zip_member *wrong = NULL;
     size_t n_right = 0;
-    if (s.is_right == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the members of %s", source);
-    }
+    FAIL_IF(s.is_right == NULL, STATUS_MEMORY, "out of memory for the members of %s", source);
     hash_crc32_init(&s.tables);
     parallel_run(sum_part, &s);
     for (size_t i = z->n; i-- > 0;) {

@@ -81,9 +81,8 @@ static void start(struct background_save *b)
 static struct status prepare(struct background_save *b, const char *directory)
 {
     TRY(checkpoint_path(b->directory, "%s", directory));
-    if (b->contents.config == NULL || b->contents.tokenizer == NULL || b->contents.state == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a checkpoint");
-    }
+    FAIL_IF(b->contents.config == NULL || b->contents.tokenizer == NULL || b->contents.state == NULL,
+            STATUS_MEMORY, "out of memory for a checkpoint");
     return checkpoint_check_space(b->part_of != NULL ? b->part_of : directory, &b->contents);
 }
 

@@ -23,9 +23,7 @@ struct status checkpoint_path(char *out, const char *format, ...)
 static struct status parse_object(json_t **root, const struct file_map *map, const char *path)
 {
     TRY(json_parse(root, map->n == 0 ? "" : (const char *)map->data, map->n, path));
-    if (!json_is_object(*root)) {
-        return status_error(STATUS_DATA, "%s: the file must hold one JSON object {...}", path);
-    }
+    FAIL_IF(!json_is_object(*root), STATUS_DATA, "%s: the file must hold one JSON object {...}", path);
     return status_ok();
 }
 
@@ -69,9 +67,7 @@ static struct status open_set(struct checkpoint *c, struct tensor_set *set, cons
 {
     struct tensor_set_file *files = calloc((size_t)c->n_files, sizeof *files);
     int n = 0, part, n_parts;
-    if (files == NULL) {
-        return status_error(STATUS_MEMORY, "%s: out of memory for its tensors", c->path);
-    }
+    FAIL_IF(files == NULL, STATUS_MEMORY, "%s: out of memory for its tensors", c->path);
     for (int i = 0; i < c->n_files; i++) {
         if (checkpoint_manifest_is_of_set(c->files[i].name, name, &part, &n_parts)) {
             files[n++] = (struct tensor_set_file){&c->files[i].tensors, c->files[i].path};
@@ -260,9 +256,7 @@ struct status checkpoint_read_extra(const struct checkpoint *c, const char *file
         return status_ok();
     }
     const struct stored_tensor *e = safetensors_find(&f->tensors, name);
-    if (e == NULL) {
-        return status_error(STATUS_DATA, "%s has no tensor %s", f->path, name);
-    }
+    FAIL_IF(e == NULL, STATUS_DATA, "%s has no tensor %s", f->path, name);
     TRY(status_context(stored_tensor_read(e, out), "%s", f->path));
     return file_map_check(&f->map, f->path);
 }

@@ -65,9 +65,7 @@ static struct status add_step(const char *name, void *context)
         return status_ok();
     }
     int64_t *steps = realloc(list->steps, (size_t)(list->n + 1) * sizeof *steps);
-    if (steps == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the list of %d checkpoints", list->n);
-    }
+    FAIL_IF(steps == NULL, STATUS_MEMORY, "out of memory for the list of %d checkpoints", list->n);
     steps[list->n++] = step;
     list->steps = steps;
     return status_ok();

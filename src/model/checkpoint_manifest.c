@@ -48,19 +48,14 @@ const struct checkpoint_listed *checkpoint_manifest_find(const struct checkpoint
 
 struct status checkpoint_manifest_add(struct checkpoint_manifest *m, const struct checkpoint_listed *file)
 {
-    if (!checkpoint_manifest_is_name(file->name) || m->n == CHECKPOINT_MAX_FILES) {
-        return status_error(STATUS_USAGE,
-                            "'%.60s' cannot be a file of a checkpoint: there may be at most %d files, named "
-                            "with letters, digits, '.', '_' and '-'",
-                            file->name, CHECKPOINT_MAX_FILES);
-    }
-    if (checkpoint_manifest_find(m, file->name) != NULL) {
-        return status_error(STATUS_USAGE, "a checkpoint cannot have two files named %s", file->name);
-    }
+    FAIL_IF(!checkpoint_manifest_is_name(file->name) || m->n == CHECKPOINT_MAX_FILES, STATUS_USAGE,
+            "'%.60s' cannot be a file of a checkpoint: there may be at most %d files, named "
+            "with letters, digits, '.', '_' and '-'",
+            file->name, CHECKPOINT_MAX_FILES);
+    FAIL_IF(checkpoint_manifest_find(m, file->name) != NULL, STATUS_USAGE,
+            "a checkpoint cannot have two files named %s", file->name);
     struct checkpoint_listed *files = realloc(m->files, (size_t)(m->n + 1) * sizeof *files);
-    if (files == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %d files", m->n + 1);
-    }
+    FAIL_IF(files == NULL, STATUS_MEMORY, "out of memory for a list of %d files", m->n + 1);
     m->files = files;
     m->files[m->n++] = *file;
     return status_ok();
@@ -147,9 +142,8 @@ static struct status get_hex(const json_t *object, const char *source, const cha
 {
     const char *text = NULL;
     TRY(json_get_string(object, source, key, true, &text));
-    if (strlen(text) != digits || strspn(text, "0123456789abcdef") != digits) {
-        return status_error(STATUS_DATA, "%s: \"%s\" must be %zu hexadecimal digits", source, key, digits);
-    }
+    FAIL_IF(strlen(text) != digits || strspn(text, "0123456789abcdef") != digits, STATUS_DATA,
+            "%s: \"%s\" must be %zu hexadecimal digits", source, key, digits);
     *value = strtoull(text, NULL, 16);
     return status_ok();
 }
@@ -160,18 +154,15 @@ static struct status read_file(struct checkpoint_manifest *m, const char *name, 
     struct checkpoint_listed file = {0};
     int64_t bytes = 0;
     uint64_t crc = 0;
-    if (!checkpoint_manifest_is_name(name) || m->n == CHECKPOINT_MAX_FILES || !json_is_object(entry)) {
-        return status_error(STATUS_DATA,
-                            "%s: \"files\" must map at most %d names of files in its directory to their "
-                            "sizes, but has '%.60s'",
-                            source, CHECKPOINT_MAX_FILES, name);
-    }
+    FAIL_IF(!checkpoint_manifest_is_name(name) || m->n == CHECKPOINT_MAX_FILES || !json_is_object(entry),
+            STATUS_DATA,
+            "%s: \"files\" must map at most %d names of files in its directory to their "
+            "sizes, but has '%.60s'",
+            source, CHECKPOINT_MAX_FILES, name);
     snprintf(file.name, sizeof file.name, "%s", name);
     TRY(json_get_int(entry, source, "bytes", true, &bytes));
     TRY(get_hex(entry, source, "crc32c", 8, &crc));
-    if (bytes < 0) {
-        return status_error(STATUS_DATA, "%s: %s has a size of %" PRId64, source, name, bytes);
-    }
+    FAIL_IF(bytes < 0, STATUS_DATA, "%s: %s has a size of %" PRId64, source, name, bytes);
     file.bytes = (uint64_t)bytes;
     file.crc = (uint32_t)crc;
     return checkpoint_manifest_add(m, &file);
@@ -191,9 +182,7 @@ static struct status check_set(const struct checkpoint_manifest *m, const char *
     }
     for (int i = 0; i < all; i++) {
         checkpoint_manifest_part_name(name, set, i, all);
-        if (checkpoint_manifest_find(m, name) == NULL) {
-            return status_error(STATUS_DATA, "%s does not list %s", source, name);
-        }
+        FAIL_IF(checkpoint_manifest_find(m, name) == NULL, STATUS_DATA, "%s does not list %s", source, name);
     }
     return n == all ? status_ok()
                     : status_error(STATUS_DATA,
@@ -214,14 +203,11 @@ static struct status read_files(struct checkpoint_manifest *m, const json_t *fil
     TRY(check_set(m, CHECKPOINT_MODEL, source));
     TRY(check_set(m, CHECKPOINT_OPTIMIZER, source));
     for (size_t i = 0; i < sizeof of_each / sizeof of_each[0]; i++) {
-        if (checkpoint_manifest_find(m, of_each[i]) == NULL) {
-            return status_error(STATUS_DATA, "%s does not list %s", source, of_each[i]);
-        }
+        FAIL_IF(checkpoint_manifest_find(m, of_each[i]) == NULL, STATUS_DATA, "%s does not list %s", source,
+                of_each[i]);
     }
-    if (version != version_of(m)) {
-        return status_error(STATUS_DATA, "%s has version %" PRId64 ", but lists files of version %d", source,
-                            version, version_of(m));
-    }
+    FAIL_IF(version != version_of(m), STATUS_DATA,
+            "%s has version %" PRId64 ", but lists files of version %d", source, version, version_of(m));
     return status_ok();
 }
 
@@ -231,12 +217,9 @@ static struct status read_fields(struct checkpoint_manifest *m, const json_t *ro
     int64_t version = 0;
     TRY(json_get_string(root, source, "format", true, &format));
     TRY(json_get_int(root, source, "format_version", true, &version));
-    if (strcmp(format, FORMAT) != 0 || version < 1 || version > CHECKPOINT_FORMAT_VERSION) {
-        return status_error(STATUS_DATA,
-                            "%s is a \"%.40s\" of version %" PRId64
-                            "; this kiln reads a \"%s\" of versions 1 to %d",
-                            source, format, version, FORMAT, CHECKPOINT_FORMAT_VERSION);
-    }
+    FAIL_IF(strcmp(format, FORMAT) != 0 || version < 1 || version > CHECKPOINT_FORMAT_VERSION, STATUS_DATA,
+            "%s is a \"%.40s\" of version %" PRId64 "; this kiln reads a \"%s\" of versions 1 to %d", source,
+            format, version, FORMAT, CHECKPOINT_FORMAT_VERSION);
     TRY(json_get_int(root, source, "step", true, &m->step));
     TRY(json_get_bool(root, source, "phase_end", true, &m->phase_end));
     TRY(get_hex(root, source, "vocab_hash", 16, &m->vocab_hash));
@@ -248,14 +231,12 @@ struct status checkpoint_manifest_parse(struct checkpoint_manifest *m, const voi
 {
     char last[LAST_LINE_BYTES + 1];
     *m = (struct checkpoint_manifest){0};
-    if (n < LAST_LINE_BYTES || n > MAX_BYTES) {
-        return status_error(STATUS_DATA, "%s is not a manifest: it has %zu bytes", source, n);
-    }
+    FAIL_IF(n < LAST_LINE_BYTES || n > MAX_BYTES, STATUS_DATA, "%s is not a manifest: it has %zu bytes",
+            source, n);
     size_t before = n - LAST_LINE_BYTES;
     format_last_line(last, bytes, before);
-    if (memcmp((const char *)bytes + before, last, LAST_LINE_BYTES) != 0) {
-        return status_error(STATUS_DATA, "%s is damaged: its own checksum is wrong", source);
-    }
+    FAIL_IF(memcmp((const char *)bytes + before, last, LAST_LINE_BYTES) != 0, STATUS_DATA,
+            "%s is damaged: its own checksum is wrong", source);
     json_t *root;
     TRY(json_parse(&root, bytes, n, source));
     struct status s = read_fields(m, root, source);
@@ -278,15 +259,11 @@ struct status checkpoint_manifest_read(struct checkpoint_manifest *m, const char
 struct status checkpoint_manifest_check(const struct checkpoint_listed *listed, const struct file_map *map,
                                         const char *path)
 {
-    if (map->n != listed->bytes) {
-        return status_error(STATUS_DATA, "%s is damaged: it has %zu bytes, but was written with %" PRIu64,
-                            path, map->n, listed->bytes);
-    }
+    FAIL_IF(map->n != listed->bytes, STATUS_DATA,
+            "%s is damaged: it has %zu bytes, but was written with %" PRIu64, path, map->n, listed->bytes);
     uint32_t crc = hash_crc32c(0, map->data, map->n);
-    if (crc != listed->crc) {
-        return status_error(STATUS_DATA,
-                            "%s is damaged: its CRC-32C is %08" PRIx32 ", but was %08" PRIx32 " when written",
-                            path, crc, listed->crc);
-    }
+    FAIL_IF(crc != listed->crc, STATUS_DATA,
+            "%s is damaged: its CRC-32C is %08" PRIx32 ", but was %08" PRIx32 " when written", path, crc,
+            listed->crc);
     return status_ok();
 }

@@ -55,12 +55,10 @@ struct status checkpoint_check_space(const char *directory, const struct checkpo
                section_bytes(c->params, c->exp_avg_sq, c->moments_begin)) *
               (c->n_parts > 1 ? (uint64_t)c->n_parts : 1); /* other ranks write as much */
     uint64_t available = file_free_bytes(directory);
-    if (available < needed) {
-        return status_error(STATUS_IO,
-                            "saving step %" PRId64 " needs %" PRIu64 " bytes, but %s has only %" PRIu64
-                            " free; free some or keep fewer checkpoints",
-                            c->step, needed, directory, available);
-    }
+    FAIL_IF(available < needed, STATUS_IO,
+            "saving step %" PRId64 " needs %" PRIu64 " bytes, but %s has only %" PRIu64
+            " free; free some or keep fewer checkpoints",
+            c->step, needed, directory, available);
     return status_ok();
 }
 
@@ -73,10 +71,8 @@ struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, in
         for (size_t k = 0; k < sizeof taken / sizeof taken[0]; k++) {
             free = free && strcmp(files[i].name, taken[k]) != 0;
         }
-        if (!free) {
-            return status_error(STATUS_USAGE, "a checkpoint cannot hold a file of a vocabulary as '%.60s'",
-                                files[i].name);
-        }
+        FAIL_IF(!free, STATUS_USAGE, "a checkpoint cannot hold a file of a vocabulary as '%.60s'",
+                files[i].name);
     }
     return status_ok();
 }
@@ -253,9 +249,7 @@ static struct status add_bytes(struct filling *f, const char *name, const void *
 static struct status add_json(struct filling *f, const char *name, const json_t *root)
 {
     char *text = json_to_text(root);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", name);
-    }
+    FAIL_IF(text == NULL, STATUS_MEMORY, "out of memory for %s", name);
     struct status status = add_bytes(f, name, text, strlen(text));
     free(text);
     return status;

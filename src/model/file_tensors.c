@@ -76,9 +76,7 @@ struct status file_tensors_init(struct file_tensors *f, struct model_family_layo
 {
     *f = (struct file_tensors){.tensors = calloc((size_t)params->n + 1, sizeof *f->tensors),
                                .n_heads = n_heads};
-    if (f->tensors == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the list of tensors");
-    }
+    FAIL_IF(f->tensors == NULL, STATUS_MEMORY, "out of memory for the list of tensors");
     for (int i = 0; i < params->n; i++) {
         if (!add_joined(f, layout.joins, params, &params->params[i])) {
             add_param(f, &params->params[i]);
@@ -132,9 +130,7 @@ struct status file_tensors_read(struct file_tensors *f, int i, const struct weig
     }
     tensor out = t->shape;
     out.data = f->room = malloc(tensor_bytes(out) + 1);
-    if (f->room == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
-    }
+    FAIL_IF(f->room == NULL, STATUS_MEMORY, "out of memory for the tensor %s", t->name);
     for (int part = 0; part < t->n_parts; part++) {
         tensor own;
         TRY(from->read(from->self, t->parts[part], &own));

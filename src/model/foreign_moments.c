@@ -33,12 +33,11 @@ static struct status check(const struct model_dir *m, const struct foreign_momen
 {
     const struct model_tensor *t = model_files_find(&m->files, kept->name, false);
     for (int i = 0; i < PARAM_N_KEPT && t != NULL; i++) {
-        if (kept->kept[i] != NULL && (!same_shape(kept->kept[i], &t->stored) || !is_real(kept->kept[i]))) {
-            return status_error(STATUS_DATA,
-                                "%s: the optimizer's state of %s does not have the shape of that weight: it "
-                                "belongs to another model, or its parameters were in another order",
-                                m->path, kept->name);
-        }
+        FAIL_IF(kept->kept[i] != NULL && (!same_shape(kept->kept[i], &t->stored) || !is_real(kept->kept[i])),
+                STATUS_DATA,
+                "%s: the optimizer's state of %s does not have the shape of that weight: it "
+                "belongs to another model, or its parameters were in another order",
+                m->path, kept->name);
     }
     return status_ok();
 }
@@ -134,13 +133,10 @@ static struct status take_optimizer(struct foreign_moments *o, const struct mode
     if (two) {
         add_group(o, m, false, true);
     }
-    if (o->optimizer.n_groups > 2 || in_first != n_first || o->optimizer.n != o->n) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(o->optimizer.n_groups > 2 || in_first != n_first || o->optimizer.n != o->n, STATUS_DATA,
             "%s: its optimizer has %d parameters in %d group(s), %d of them in the first, but its model has "
             "%d, of which %d are decayed: kiln cannot match moments and weights",
             m->path, o->optimizer.n, o->optimizer.n_groups, in_first, o->n, n_first);
-    }
     o->has = o->optimizer.has_moments;
     o->n_steps = o->optimizer.n_steps;
     for (int i = 0; i < o->n; i++) {
@@ -155,9 +151,7 @@ static struct status take_all(struct foreign_moments *o, const struct model_dir 
     const struct zero_folder *z = m->files.zero;
     int most = z != NULL ? z->n : m->files.files[0].n;
     o->list = calloc((size_t)most + 1, sizeof *o->list);
-    if (o->list == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the optimizer of %s", m->path);
-    }
+    FAIL_IF(o->list == NULL, STATUS_MEMORY, "out of memory for the optimizer of %s", m->path);
     TRY(z != NULL ? take_zero(o, m, z) : take_optimizer(o, m, m->files.files[0].torch.root));
     for (int i = 0; i < o->n; i++) {
         TRY(check(m, &o->list[i]));

@@ -25,10 +25,8 @@ static struct status check(const void *self, const struct param_table *params)
     struct load_report report;
     TRY(model_dir_check(&f->m, params, f->task, &report));
     for (int i = 0; i < params->n && f->moments.has; i++) {
-        if (foreign_moments_find(&f->moments, params->params[i].name) == NULL) {
-            return status_error(STATUS_DATA, "%s: its optimizer has no moments for %s", f->m.path,
-                                params->params[i].name);
-        }
+        FAIL_IF(foreign_moments_find(&f->moments, params->params[i].name) == NULL, STATUS_DATA,
+                "%s: its optimizer has no moments for %s", f->m.path, params->params[i].name);
     }
     return status_ok();
 }
@@ -89,12 +87,9 @@ static struct status set_position(struct foreign *f, struct position at,
     if (step < 0) {
         step = named > place->phase_began ? named - place->phase_began : named;
     }
-    if (step > named) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(step > named, STATUS_DATA,
             "%s is named after step %lld, but counts %lld steps: was it renamed? name it after its step",
             path, (long long)named, (long long)step);
-    }
     /* Moments that begin at zero are corrected as those of a first step. */
     int64_t updates = f->moments.has ? at.updates : 0,
             skipped = updates >= 0 && updates < step ? step - updates : 0;
@@ -173,23 +168,19 @@ static struct status open_foreign(struct training_state *s, const char *path, in
                                   const struct training_state_place *place)
 {
     struct foreign *f = calloc(1, sizeof *f);
-    if (f == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", path);
-    }
+    FAIL_IF(f == NULL, STATUS_MEMORY, "out of memory for %s", path);
     *s = (struct training_state){.kind = &foreign_kind, .self = f};
     f->task = place->task;
     TRY(checkpoint_path(s->path, "%s", path));
     TRY(model_dir_open_given(&f->m, path, place->given));
-    if (f->m.files.files[0].format != TENSOR_FILE_TORCH) {
-        return status_error(STATUS_DATA, "%s is not a file of torch.save", path);
-    }
+    FAIL_IF(f->m.files.files[0].format != TENSOR_FILE_TORCH, STATUS_DATA, "%s is not a file of torch.save",
+            path);
     TRY(foreign_moments_init(&f->moments, &f->m));
     const struct pickle_node *root = f->m.files.files[0].torch.root;
     struct position at = {.named = named, .counted = f->moments.n_steps, .updates = f->moments.n_steps};
     const struct pickle_node *steps = pickle_find(root, "global_steps");
-    if (steps != NULL && !torch_optimizer_number(&at.counted, steps)) {
-        return status_error(STATUS_DATA, "%s: its \"global_steps\" must be a number of steps", path);
-    }
+    FAIL_IF(steps != NULL && !torch_optimizer_number(&at.counted, steps), STATUS_DATA,
+            "%s: its \"global_steps\" must be a number of steps", path);
     TRY(set_position(f, at, place, path));
     const struct zero_folder *zero = f->m.files.zero;
     tell(f,
@@ -219,11 +210,8 @@ static struct status open_folder(struct training_state *s, const char *folder,
     if (megatron_state_is_one(folder)) {
         return megatron_state_open(s, folder, place);
     }
-    if (!model_place_has(path, folder, ZERO_FOLDER_STATES)) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(!model_place_has(path, folder, ZERO_FOLDER_STATES), STATUS_DATA,
             "%s is half a checkpoint: it has no " ZERO_FOLDER_STATES ", which the first rank writes", folder);
-    }
     return open_foreign(s, path, step_of_tag(slash + 1), place);
 }
 

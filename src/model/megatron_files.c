@@ -24,12 +24,10 @@ static struct status open_module(struct megatron_reading *r, int64_t module)
     char path[FILE_PATH_BYTES];
     for (int rank = 0; rank < r->n_ranks; rank++) {
         TRY(megatron_join_layer_path(path, r, module, rank));
-        if (!file_exists(path)) {
-            return status_error(STATUS_DATA,
-                                "%s is half a checkpoint: it is of %lld layers and %d ranks of tensor "
-                                "parallelism, but has no %s",
-                                r->directory, (long long)r->n_layers, r->n_ranks, strrchr(path, '/') + 1);
-        }
+        FAIL_IF(!file_exists(path), STATUS_DATA,
+                "%s is half a checkpoint: it is of %lld layers and %d ranks of tensor "
+                "parallelism, but has no %s",
+                r->directory, (long long)r->n_layers, r->n_ranks, strrchr(path, '/') + 1);
         TRY(megatron_join_open(r->m, path));
     }
     return status_ok();
@@ -125,10 +123,8 @@ static struct status kept_path(char path[FILE_PATH_BYTES], const char *directory
                                const char *kept)
 {
     int n = snprintf(path, FILE_PATH_BYTES, "%s/%s/%s/%s.pt", directory, MEGATRON_UNIVERSAL, name, kept);
-    if (n < 0 || n >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
-                            FILE_PATH_BYTES - 1);
-    }
+    FAIL_IF(n < 0 || n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+            FILE_PATH_BYTES - 1);
     return file_exists(path)
                ? status_ok()
                : status_error(STATUS_DATA, "%s is missing: copy all of the universal checkpoint", path);

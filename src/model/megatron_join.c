@@ -53,11 +53,9 @@ struct status megatron_join_add(struct megatron_reading *r, const struct stored_
         return out_of_memory(r->directory);
     }
     m->tensors[PARAM_WEIGHT] = tensors;
-    if (m->n == MOST_TENSORS || !megatron_names_put(name, module, rest, r->n_layers)) {
-        return status_error(STATUS_DATA,
-                            "%s: the tensor %.80s of module %lld is no part of a model of %lld layers",
-                            r->directory, rest, (long long)module, (long long)r->n_layers);
-    }
+    FAIL_IF(m->n == MOST_TENSORS || !megatron_names_put(name, module, rest, r->n_layers), STATUS_DATA,
+            "%s: the tensor %.80s of module %lld is no part of a model of %lld layers", r->directory, rest,
+            (long long)module, (long long)r->n_layers);
     m->tensors[PARAM_WEIGHT][m->n] = *t;
     m->tensors[PARAM_WEIGHT][m->n].name = bump_copy(&m->memory, name, strlen(name));
     return m->tensors[PARAM_WEIGHT][m->n++].name == NULL ? bump_status(&m->memory, r->directory)
@@ -100,14 +98,11 @@ struct status megatron_join_look(struct megatron_reading *r)
     }
     r->n_ranks = ranks;
     megatron_join_guess_layers(r, last);
-    if (last > r->n_layers + MEGATRON_BEHIND) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(last > r->n_layers + MEGATRON_BEHIND, STATUS_DATA,
             "%s has layer_%02lld, but config.json says %lld layers, of which the last file is "
             "layer_%02lld",
             r->directory, (long long)last, (long long)r->n_layers,
             (long long)(r->n_layers + MEGATRON_BEHIND));
-    }
     return ranks <= MEGATRON_MOST_RANKS
                ? status_ok()
                : status_error(STATUS_DATA, "%s has the layer files of %d ranks; kiln reads 1 to %d",
@@ -208,12 +203,10 @@ static struct status check_slices(const struct megatron_reading *r, const struct
             bool same, alike = false;
             TRY(compare_run(s->of[k], 0, s->of[j], 0, n, &same));
             TRY(same ? compare_run(s->of[k], 0, s->of[k], width, width, &alike) : status_ok());
-            if (same && !alike) {
-                return status_error(STATUS_DATA,
-                                    "%s: ranks %d and %d have the same slice of %.80s of module %02lld, bit "
-                                    "for bit: one rank's file is there under two names",
-                                    r->directory, j, k, s->name, (long long)module);
-            }
+            FAIL_IF(same && !alike, STATUS_DATA,
+                    "%s: ranks %d and %d have the same slice of %.80s of module %02lld, bit "
+                    "for bit: one rank's file is there under two names",
+                    r->directory, j, k, s->name, (long long)module);
         }
     }
     return status_ok();
@@ -267,17 +260,12 @@ static struct status compare_copies(struct megatron_reading *r, const struct sto
     for (int k = 1; k < s->n; k++) {
         double largest, squares[3];
         TRY(compare_copy(s, k, &largest, squares));
-        if (isnan(largest)) {
-            return status_error(STATUS_NUMERIC,
-                                "%s: the copies that ranks 0 and %d have of %s are not finite", r->directory,
-                                k, t->name);
-        }
-        if (!s->are_moments && squares[0] > 0.25 * fmax(squares[1], squares[2])) {
-            return status_error(STATUS_DATA,
-                                "%s: the copies that ranks 0 and %d have of %s differ by up to %g, more than "
-                                "half their norm: their files are of different runs",
-                                r->directory, k, t->name, largest);
-        }
+        FAIL_IF(isnan(largest), STATUS_NUMERIC,
+                "%s: the copies that ranks 0 and %d have of %s are not finite", r->directory, k, t->name);
+        FAIL_IF(!s->are_moments && squares[0] > 0.25 * fmax(squares[1], squares[2]), STATUS_DATA,
+                "%s: the copies that ranks 0 and %d have of %s differ by up to %g, more than "
+                "half their norm: their files are of different runs",
+                r->directory, k, t->name, largest);
         *differ = *differ || largest > 0;
         r->drifted = largest > r->drift ? t->name : r->drifted;
         r->drift = fmax(r->drift, largest);

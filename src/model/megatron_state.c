@@ -102,12 +102,10 @@ static struct status check_arguments(const struct megatron_run *r)
     } rows[] = {{"num_layers", own.n_layers}, {"num_attention_heads", own.n_heads}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t says = megatron_files_argument(states, rows[i].name);
-        if (says > 0 && says != rows[i].own) {
-            return status_error(STATUS_DATA,
-                                "%s was trained with %s %lld, but this run has %lld: give the flags of that "
-                                "run",
-                                r->m.path, rows[i].name, (long long)says, (long long)rows[i].own);
-        }
+        FAIL_IF(says > 0 && says != rows[i].own, STATUS_DATA,
+                "%s was trained with %s %lld, but this run has %lld: give the flags of that "
+                "run",
+                r->m.path, rows[i].name, (long long)says, (long long)rows[i].own);
     }
     return status_ok();
 }
@@ -126,18 +124,15 @@ static struct status take_position(struct megatron_run *r)
     const struct megatron_files *f = r->m.files.megatron;
     int64_t step = count_of(f, "iteration"), skipped = count_of(f, "skipped_steps");
     step = step < 0 ? count_of(f, "global_steps") : step;
-    if (step < 0) {
-        return status_error(STATUS_DATA,
-                            "%s has no " ZERO_FOLDER_STATES " that says its iteration: copy it from the "
-                            "checkpoint that the folder was made of",
-                            r->m.path);
-    }
+    FAIL_IF(step < 0, STATUS_DATA,
+            "%s has no " ZERO_FOLDER_STATES " that says its iteration: copy it from the "
+            "checkpoint that the folder was made of",
+            r->m.path);
     skipped = f->n_updates >= 0 ? step - f->n_updates : skipped < 0 ? 0 : skipped;
     skipped = f->has_moments ? skipped : step;
-    if (skipped < 0 || skipped > step) {
-        return status_error(STATUS_DATA, "%s is at step %lld, but its optimizer counts %lld updates",
-                            r->m.path, (long long)step, (long long)(step - skipped));
-    }
+    FAIL_IF(skipped < 0 || skipped > step, STATUS_DATA,
+            "%s is at step %lld, but its optimizer counts %lld updates", r->m.path, (long long)step,
+            (long long)(step - skipped));
     r->position = json_pack("{s:i, s:I, s:I, s:I, s:I}", "phase", 1, "step", (json_int_t)step, "global_step",
                             (json_int_t)step, "n_skipped", (json_int_t)skipped, "consumed_samples",
                             (json_int_t)megatron_files_argument(f->states, "consumed_train_samples"));
@@ -179,9 +174,7 @@ struct status megatron_state_open(struct training_state *s, const char *folder,
                                   const struct training_state_place *place)
 {
     struct megatron_run *r = calloc(1, sizeof *r);
-    if (r == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", folder);
-    }
+    FAIL_IF(r == NULL, STATUS_MEMORY, "out of memory for %s", folder);
     *s = (struct training_state){.kind = &megatron_kind, .self = r};
     TRY(checkpoint_path(s->path, "%s", folder));
     TRY(open_run(r, folder, place)); /* who opens a state closes it after a failure */

@@ -84,9 +84,7 @@ static struct status open_ranks(struct megatron_reading *r)
     struct megatron_files *m = r->m;
     char path[FILE_PATH_BYTES];
     m->ranks = calloc(MEGATRON_MOST_RANKS, sizeof *m->ranks);
-    if (m->ranks == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the ranks of %s", r->directory);
-    }
+    FAIL_IF(m->ranks == NULL, STATUS_MEMORY, "out of memory for the ranks of %s", r->directory);
     for (int k = 0; k < MEGATRON_MOST_RANKS; k++) {
         TRY(states_path(path, r->directory, k));
         if (!file_exists(path)) {
@@ -125,10 +123,8 @@ static struct status find_shards(struct megatron_shards *s, const struct megatro
     s->n = r->n_ranks;
     for (int k = 0; k < r->n_ranks; k++) {
         s->of[k] = stored_tensor_find(first[k].tensors[kept], first[k].n, name);
-        if (s->of[k] == NULL) {
-            return status_error(STATUS_DATA, "%s: %s has no %.80s, which another rank has", r->directory,
-                                first[k].states, name);
-        }
+        FAIL_IF(s->of[k] == NULL, STATUS_DATA, "%s: %s has no %.80s, which another rank has", r->directory,
+                first[k].states, name);
     }
     return status_ok();
 }
@@ -159,10 +155,8 @@ static struct status join_stage(struct megatron_reading *r, int stage)
 {
     const struct zero_folder *first = &r->m->ranks[stage * r->n_ranks];
     for (int k = 1; k < r->n_ranks; k++) {
-        if (first[k].n != first->n) {
-            return status_error(STATUS_DATA, "%s: %s has %d parameters, but %s has %d", r->directory,
-                                first[k].states, first[k].n, first->states, first->n);
-        }
+        FAIL_IF(first[k].n != first->n, STATUS_DATA, "%s: %s has %d parameters, but %s has %d", r->directory,
+                first[k].states, first[k].n, first->states, first->n);
     }
     for (int i = 0; i < first->n; i++) {
         const char *rest, *name = first->tensors[PARAM_WEIGHT][i].name;
@@ -220,9 +214,7 @@ static struct status read_states(struct megatron_reading *r)
     }
     for (int kept = PARAM_EXP_AVG; kept < PARAM_N_KEPT; kept++) {
         m->tensors[kept] = calloc((size_t)most + 1, sizeof *m->tensors[kept]);
-        if (m->tensors[kept] == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for the moments of %s", r->directory);
-        }
+        FAIL_IF(m->tensors[kept] == NULL, STATUS_MEMORY, "out of memory for the moments of %s", r->directory);
     }
     for (int k = 0; k < m->n_ranks; k++) {
         TRY(compare_rank(r, k));

@@ -91,9 +91,7 @@ static struct status slice_of(void *context, int number, tensor *values)
     free(w->slice);
     w->slice = malloc(tensor_bytes(*values) + 1);
     values->data = w->slice;
-    if (w->slice == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a part of %s", w->tensors.tensors[i].name);
-    }
+    FAIL_IF(w->slice == NULL, STATUS_MEMORY, "out of memory for a part of %s", w->tensors.tensors[i].name);
     TRY(file_tensors_read(&w->tensors, i, &w->weights, &whole));
     copy_slice(w->slice, *values, whole, cut_of(w, i), w->rank);
     return status_ok();
@@ -130,14 +128,12 @@ static struct status check_divides(const struct writing *w)
                       : cut == MEGATRON_BY_ROW ? whole.dims[0]
                       : cut == MEGATRON_BY_COL ? whole.dims[1]
                                                : w->n_ranks;
-        if (dim % w->n_ranks != 0) {
-            return status_error(STATUS_USAGE, "--tp %" PRId64 " does not divide the %" PRId64 " %s of %s",
-                                w->n_ranks, dim,
-                                t->by_head               ? "heads"
-                                : cut == MEGATRON_BY_ROW ? "rows"
-                                                         : "columns",
-                                t->name);
-        }
+        FAIL_IF(dim % w->n_ranks != 0, STATUS_USAGE,
+                "--tp %" PRId64 " does not divide the %" PRId64 " %s of %s", w->n_ranks, dim,
+                t->by_head               ? "heads"
+                : cut == MEGATRON_BY_ROW ? "rows"
+                                         : "columns",
+                t->name);
     }
     return status_ok();
 }
@@ -369,11 +365,8 @@ struct status megatron_write(const char *directory, const struct model_dir_conte
                         .n_layers = sizes.n_layers,
                         .n_ranks = c->form.n_ranks < 1 ? 1 : c->form.n_ranks,
                         .n_stages = c->form.n_stages < 1 ? 1 : c->form.n_stages};
-    if (c->family->megatron == NULL) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "kiln does not write models of the kind %s for Megatron-DeepSpeed",
-                            c->family->name);
-    }
+    FAIL_IF(c->family->megatron == NULL, STATUS_UNAVAILABLE,
+            "kiln does not write models of the kind %s for Megatron-DeepSpeed", c->family->name);
     TRY(checkpoint_path(folder, "%s/global_step%" PRId64 "%s", directory, c->form.step,
                         c->form.kind == MODEL_DIR_MEGATRON ? "" : "_universal"));
     w.directory = folder;

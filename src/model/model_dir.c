@@ -15,9 +15,7 @@ static struct status take_config(struct model_dir *m, struct model_dir_given giv
     m->family = given.family;
     m->takes_config = true;
     m->config = malloc(given.family->config_bytes);
-    if (m->config == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a configuration");
-    }
+    FAIL_IF(m->config == NULL, STATUS_MEMORY, "out of memory for a configuration");
     memcpy(m->config, given.config, given.family->config_bytes);
     return status_ok();
 }
@@ -32,12 +30,10 @@ static struct status read_config(struct model_dir *m, json_t **root, struct mode
     }
     if (!model_place_find_config(path, m->place.directory)) {
         bool is_file = m->place.tensors[0] != '\0';
-        if (given == NULL && is_file) {
-            return status_error(STATUS_DATA,
-                                "there is no config.json or %s beside %s: put it there, or name it by "
-                                "--config_file where the command has that flag",
-                                model_families[0]->old_config, m->path);
-        }
+        FAIL_IF(given == NULL && is_file, STATUS_DATA,
+                "there is no config.json or %s beside %s: put it there, or name it by "
+                "--config_file where the command has that flag",
+                model_families[0]->old_config, m->path);
         if (given == NULL) {
             TRY(model_files_name_other(m->place.directory));
             return status_error(STATUS_DATA, "%s has no config.json: is it a model?", m->path);
@@ -89,16 +85,12 @@ static bool fits_padded(int64_t rows, int64_t n_pieces)
 static struct status no_model(const struct model_dir *m)
 {
     const char *lacks = m->family->words;
-    if (m->files.n_tensors == 0) {
-        return status_error(STATUS_DATA, "%s holds no tensors, so it lacks %s", m->path, lacks);
-    }
+    FAIL_IF(m->files.n_tensors == 0, STATUS_DATA, "%s holds no tensors, so it lacks %s", m->path, lacks);
     const struct model_tensor *first = &m->files.tensors[0];
-    if (first->as.part == NAMES_STATE || strncmp(first->as.name, "optimizer", strlen("optimizer")) == 0) {
-        return status_error(
+    FAIL_IF(first->as.part == NAMES_STATE || strncmp(first->as.name, "optimizer", strlen("optimizer")) == 0,
             STATUS_DATA,
             "%s holds the state of an optimizer but no tensor %s: the weights are in another file", m->path,
             lacks);
-    }
     return status_error(STATUS_DATA, "%s holds no tensor %s, so it is not a %s; its first tensor is %.80s",
                         m->path, lacks, m->family->name, first->stored.name);
 }
@@ -133,12 +125,10 @@ static struct status check_vocab_size(struct model_dir *m)
     bool own_rows = m->takes_config || (m->files.megatron != NULL && fits_padded(says, n));
     fits = fits || (own_rows && fits_padded(rows, n));
     fits = fits || padded_twice; /* ranks of tensor parallelism round up what was rounded up before */
-    if (!fits) {
-        return status_error(STATUS_DATA,
-                            "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary "
-                            "has %lld pieces: they belong to different models",
-                            m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
-    }
+    FAIL_IF(!fits, STATUS_DATA,
+            "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary "
+            "has %lld pieces: they belong to different models",
+            m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
     if (rows > n && !fits_padded(rows, n)) {
         log_warning(
             "%s: %s has %lld rows, but the tokenizer has %lld pieces: the last %lld rows are never read",
@@ -201,9 +191,7 @@ struct status model_dir_check_config(const struct model_dir *m, const char *path
 static struct status read_labels(struct model_dir *m, const json_t *config)
 {
     m->labels = calloc(1, sizeof *m->labels);
-    if (m->labels == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the names of labels");
-    }
+    FAIL_IF(m->labels == NULL, STATUS_MEMORY, "out of memory for the names of labels");
     struct model_labels *labels = model_dir_labels(m);
     int64_t n = labels->n;
     labels->names = m->labels;
@@ -222,10 +210,9 @@ static struct status check_unshown(const struct model_dir *m)
 {
     struct model_family_sizes says = m->family->sizes(m->config);
     const struct model_files *f = &m->files;
-    if (f->n_heads != 0 && f->n_heads != says.n_heads) {
-        return status_error(STATUS_DATA, "%s is of a model of %lld heads, but config.json says %lld", m->path,
-                            (long long)f->n_heads, (long long)says.n_heads);
-    }
+    FAIL_IF(f->n_heads != 0 && f->n_heads != says.n_heads, STATUS_DATA,
+            "%s is of a model of %lld heads, but config.json says %lld", m->path, (long long)f->n_heads,
+            (long long)says.n_heads);
     return f->norm_eps == 0 || (float)f->norm_eps == (float)says.norm_eps
                ? status_ok()
                : status_error(STATUS_DATA, "%s is of a model with the epsilon %g, but config.json says %g",

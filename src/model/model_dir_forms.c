@@ -94,9 +94,7 @@ struct status model_dir_script_config(void **config, const struct model_dir_cont
         return no_form(c, "for PyTorch's scripts");
     }
     *config = malloc(c->family->config_bytes);
-    if (*config == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a configuration");
-    }
+    FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for a configuration");
     memcpy(*config, c->config, c->family->config_bytes);
     if (c->family->sizes(c->config).vocab_size != c->tokenizer->n) {
         c->family->set_words(*config, script_params_rows(c), c->tokenizer->n);
@@ -107,9 +105,7 @@ struct status model_dir_script_config(void **config, const struct model_dir_cont
 struct status model_dir_padded_config(void **config, const struct model_dir_contents *c, int64_t rows)
 {
     *config = malloc(c->family->config_bytes);
-    if (*config == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a configuration");
-    }
+    FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for a configuration");
     memcpy(*config, c->config, c->family->config_bytes);
     c->family->set_words(*config, rows, c->tokenizer->n);
     return status_ok();

@@ -215,11 +215,9 @@ static struct status check_replaceable(const char *path)
     bool is_mounted = stat(parent, &above) == 0 && above.st_dev != here.st_dev;
     bool is_current =
         stat(".", &current) == 0 && current.st_dev == here.st_dev && current.st_ino == here.st_ino;
-    if (is_mounted || is_current) {
-        return status_error(STATUS_USAGE,
-                            "%s is %s, but a model replaces its whole directory: choose another one", path,
-                            is_current ? "the current directory" : "where a file system is mounted");
-    }
+    FAIL_IF(is_mounted || is_current, STATUS_USAGE,
+            "%s is %s, but a model replaces its whole directory: choose another one", path,
+            is_current ? "the current directory" : "where a file system is mounted");
     return access(parent, W_OK) == 0 ? status_ok()
                                      : status_error(STATUS_IO, "cannot replace %s: cannot write to %s: %s",
                                                     path, parent, strerror(errno));
@@ -235,9 +233,8 @@ static struct status find_place(char final[CHECKPOINT_PATH_BYTES], const char *p
     }
     const char *slash = strrchr(final, '/');
     const char *name = slash == NULL ? final : slash + 1;
-    if (*path == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        return status_error(STATUS_USAGE, "a model needs a directory with its own name, not \"%s\"", path);
-    }
+    FAIL_IF(*path == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0, STATUS_USAGE,
+            "a model needs a directory with its own name, not \"%s\"", path);
     return file_follow_links(final);
 }
 

@@ -84,12 +84,10 @@ static struct status check_tied(const struct reading *r, const struct param *p, 
     }
     bool same;
     TRY(status_context(stored_tensor_compare(&same, &copy->stored, &t->stored), "%s", r->m->path));
-    if (!same) {
-        return status_error(STATUS_DATA,
-                            "%s: %.80s differs from %.80s; only models whose decoder is tied to the word "
-                            "embeddings are supported",
-                            r->m->path, copy->stored.name, t->stored.name);
-    }
+    FAIL_IF(!same, STATUS_DATA,
+            "%s: %.80s differs from %.80s; only models whose decoder is tied to the word "
+            "embeddings are supported",
+            r->m->path, copy->stored.name, t->stored.name);
     return status_ok();
 }
 
@@ -185,11 +183,9 @@ static struct status read_param(const struct reading *r, const struct param *p, 
         return status_ok();
     }
     TRY(check(r, p, t));
-    if (t->stored.unreadable == NULL && !is_real(t->stored.dtype)) {
-        return status_error(STATUS_DATA,
-                            "%s: the tensor %.80s has the dtype %s; weights are F32, F16, BF16 or F64",
-                            r->m->path, t->stored.name, t->stored.dtype_label);
-    }
+    FAIL_IF(t->stored.unreadable == NULL && !is_real(t->stored.dtype), STATUS_DATA,
+            "%s: the tensor %.80s has the dtype %s; weights are F32, F16, BF16 or F64", r->m->path,
+            t->stored.name, t->stored.dtype_label);
     TRY(check_tied(r, p, t));
     const struct param *own = r->own == r->params ? p : param_table_find(r->own, p->name);
     tensor values = NULL_TENSOR;
@@ -233,13 +229,11 @@ static struct status account_for(const struct reading *r, const struct model_ten
         r->report->n_tied += t->as.tied && model_files_find(&r->m->files, t->as.name, false) != NULL;
         return status_ok();
     }
-    if (r->n_wanted[part] > 0 && !is_off(r, t)) {
-        return status_error(STATUS_DATA,
-                            "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) "
-                            "has no such tensor",
-                            r->m->path, t->stored.name, r->m->family->class_of(r->report->task),
-                            (long long)r->m->family->sizes(r->m->config).n_layers);
-    }
+    FAIL_IF(r->n_wanted[part] > 0 && !is_off(r, t), STATUS_DATA,
+            "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) "
+            "has no such tensor",
+            r->m->path, t->stored.name, r->m->family->class_of(r->report->task),
+            (long long)r->m->family->sizes(r->m->config).n_layers);
     if (part == NAMES_OTHER && r->report->n[LOAD_IGNORED][part] == 0) {
         memcpy(r->report->other, t->as.name, sizeof r->report->other);
     }

@@ -22,13 +22,11 @@ static struct status check_file_name(const char *index, const json_t *value)
     const char *wanted = strstr(index, ".safetensors.index.json") != NULL ? ".safetensors" : ".bin";
     const char *name = json_is_string(value) ? json_string_value(value) : "";
     const char *ending = strrchr(name, '.');
-    if (ending == NULL || ending == name || strcmp(ending, wanted) != 0 || strchr(name, '/') != NULL ||
-        name[0] == '.') {
-        return status_error(
+    FAIL_IF(ending == NULL || ending == name || strcmp(ending, wanted) != 0 || strchr(name, '/') != NULL ||
+                name[0] == '.',
             STATUS_DATA,
             "%s: \"weight_map\" must map tensors to names of %s files beside it, but has '%.60s'", index,
             wanted, name);
-    }
     return status_ok();
 }
 
@@ -60,10 +58,9 @@ static struct status strike_out(json_t *left, const struct tensor_file *f, const
     for (int i = 0; i < f->n; i++) {
         const char *tensor_name = f->tensors[i].name;
         const char *place = json_string_value(json_object_get(left, tensor_name));
-        if (place == NULL || strcmp(place, name) != 0) {
-            return status_error(STATUS_DATA, "%s says that the tensor %.80s of %s is in %.60s", index,
-                                tensor_name, name, place == NULL ? "no file or another file" : place);
-        }
+        FAIL_IF(place == NULL || strcmp(place, name) != 0, STATUS_DATA,
+                "%s says that the tensor %.80s of %s is in %.60s", index, tensor_name, name,
+                place == NULL ? "no file or another file" : place);
         json_object_del(left, tensor_name);
     }
     return status_ok();
@@ -83,11 +80,9 @@ static struct status open_shards(struct model_files *m, const char *directory, j
         size_t before = json_object_size(left);
         TRY(status_context(open_file(m, directory, name), "%s", index));
         const struct tensor_file *f = &m->files[m->n_files - 1];
-        if (stored_tensor_find(f->tensors, f->n, tensor_name) == NULL) {
-            return status_error(STATUS_DATA,
-                                "%s says that the tensor %.80s is in %.60s, which does not hold it", index,
-                                tensor_name, name);
-        }
+        FAIL_IF(stored_tensor_find(f->tensors, f->n, tensor_name) == NULL, STATUS_DATA,
+                "%s says that the tensor %.80s is in %.60s, which does not hold it", index, tensor_name,
+                name);
         TRY(strike_out(left, f, name, index));
         CHECK(json_object_size(left) < before, "no tensor of %s was found", name);
     }
@@ -142,9 +137,8 @@ static struct status open_slices(struct model_files *m, const char *directory, s
         const char *name = m->manifest.files[i].name;
         if (checkpoint_manifest_is_of_set(name, CHECKPOINT_MODEL, &part, &n_parts)) {
             TRY(open_file(m, directory, name));
-            if (m->files[n].format != TENSOR_FILE_SAFETENSORS) {
-                return status_error(STATUS_DATA, "%s/%s is not a safetensors file", directory, name);
-            }
+            FAIL_IF(m->files[n].format != TENSOR_FILE_SAFETENSORS, STATUS_DATA,
+                    "%s/%s is not a safetensors file", directory, name);
             files[n++].source = name;
         }
     }
@@ -224,10 +218,9 @@ struct status model_tensor_view(struct stored_tensor *view, void **list, const s
         return status_ok();
     }
     int64_t blocks = t->join->by_head ? n_heads : 1, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
-    if (whole->n_dims < 1 || whole->n_dims > 2 || n_heads < 1 ||
-        whole->dims[0] % (WHOLE_PARTS * blocks) != 0) {
-        return status_error(STATUS_DATA, "%.80s has no rows of %d parts", whole->name, WHOLE_PARTS);
-    }
+    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || n_heads < 1 ||
+                whole->dims[0] % (WHOLE_PARTS * blocks) != 0,
+            STATUS_DATA, "%.80s has no rows of %d parts", whole->name, WHOLE_PARTS);
     struct stored_rects rects = {0};
     int64_t rows = whole->dims[0] / (WHOLE_PARTS * blocks);
     for (int64_t b = 0; b < blocks; b++) {
@@ -319,10 +312,9 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     for (int i = 1; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
         bool is_read = t->as.part != NAMES_OTHER && t->as.part != NAMES_STATE;
-        if (is_read && compare(t - 1, t) == 0) {
-            return status_error(STATUS_DATA, "%s: the tensors %.80s and %.80s both stand for %s", directory,
-                                t[-1].stored.name, t->stored.name, t->as.name);
-        }
+        FAIL_IF(is_read && compare(t - 1, t) == 0, STATUS_DATA,
+                "%s: the tensors %.80s and %.80s both stand for %s", directory, t[-1].stored.name,
+                t->stored.name, t->as.name);
     }
     return status_ok();
 }
@@ -403,10 +395,8 @@ struct status model_files_name_other(const char *directory)
         const struct other_weights *w = &other_weights[i];
         char path[CHECKPOINT_PATH_BYTES];
         TRY(checkpoint_path(path, "%s/%s", directory, w->name));
-        if (file_exists(path)) {
-            return status_error(STATUS_DATA, "%s is %s, which kiln does not read: %s", path, w->is,
-                                w->advice);
-        }
+        FAIL_IF(file_exists(path), STATUS_DATA, "%s is %s, which kiln does not read: %s", path, w->is,
+                w->advice);
     }
     return status_ok();
 }

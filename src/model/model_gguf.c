@@ -93,15 +93,11 @@ static void put_specials(struct gguf_writer *w, const struct tokenizer *t)
 static struct status put_tokenizer(struct gguf_writer *w, const struct model_dir_contents *c)
 {
     const struct bpe *bpe = bpe_tokenizer_view(c->tokenizer);
-    if (bpe == NULL) {
-        return status_error(STATUS_UNAVAILABLE, "kiln writes GGUF with byte-level BPE, not with %s",
-                            c->tokenizer->kind->name);
-    }
+    FAIL_IF(bpe == NULL, STATUS_UNAVAILABLE, "kiln writes GGUF with byte-level BPE, not with %s",
+            c->tokenizer->kind->name);
     const struct bpe_merge **by_rank = bpe_merges_by_rank(&bpe->merges);
     struct buf room = {0};
-    if (by_rank == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the merges of a tokenizer");
-    }
+    FAIL_IF(by_rank == NULL, STATUS_MEMORY, "out of memory for the merges of a tokenizer");
     gguf_put_text(w, "tokenizer.ggml.model", BPE_GGUF_MODEL);
     gguf_put_text(w, "tokenizer.ggml.pre", bpe_pattern_gguf_name(bpe->pattern));
     put_pieces(w, c->tokenizer, &room);
@@ -193,10 +189,8 @@ struct status model_gguf_write(const char *path, const char *name, const struct 
     struct gguf_writer w;
     struct file_tensors tensors;
     const struct model_family_gguf *of = c->family->gguf;
-    if (of == NULL) {
-        return status_error(STATUS_UNAVAILABLE, "kiln does not write models of the kind %s in GGUF",
-                            c->family->name);
-    }
+    FAIL_IF(of == NULL, STATUS_UNAVAILABLE, "kiln does not write models of the kind %s in GGUF",
+            c->family->name);
     TRY(file_tensors_init(&tensors, *of->layout, c->family->sizes(c->config).n_heads, c->params, DTYPE_F32));
     gguf_writer_init(&w);
     gguf_put_text(&w, "general.architecture", of->architecture);

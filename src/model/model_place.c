@@ -50,10 +50,8 @@ struct status model_place_named(char folder[CHECKPOINT_PATH_BYTES], const char *
         memcpy(tag, map.data, n);
     }
     file_map_close(&map);
-    if (!fits) {
-        return status_error(STATUS_DATA,
-                            "%s must hold the name of a directory beside it, as DeepSpeed writes it", path);
-    }
+    FAIL_IF(!fits, STATUS_DATA, "%s must hold the name of a directory beside it, as DeepSpeed writes it",
+            path);
     TRY(checkpoint_path(folder, "%s/%s", directory, tag));
     return file_is_directory(folder)
                ? status_ok()
@@ -160,12 +158,9 @@ struct status model_place_find(struct model_place *p, const char *path)
 {
     char aside[TEMPORARY_PATH_BYTES], index[CHECKPOINT_PATH_BYTES], own[CHECKPOINT_PATH_BYTES];
     *p = (struct model_place){0};
-    if (temporary_find_aside(aside, path)) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(temporary_find_aside(aside, path), STATUS_DATA,
             "%s is missing: a run that died while it replaced the directory left it as %s; rename that", path,
             aside);
-    }
     if (model_place_of_script(own, path)) {
         log_info("there is no %s: %s of a run of kiln is taken", path, own);
         return find_in_directory(p, own);
@@ -174,12 +169,10 @@ struct status model_place_find(struct model_place *p, const char *path)
         return find_in_directory(p, path);
     }
     TRY(checkpoint_path(index, "%s.index", path));
-    if (!file_exists(path) && !file_exists(index)) {
-        return status_error(STATUS_DATA,
-                            "%s is not a directory with a config.json, a file of tensors (.pt, .bin, "
-                            ".safetensors) or the prefix of a TensorFlow checkpoint",
-                            path);
-    }
+    FAIL_IF(!file_exists(path) && !file_exists(index), STATUS_DATA,
+            "%s is not a directory with a config.json, a file of tensors (.pt, .bin, "
+            ".safetensors) or the prefix of a TensorFlow checkpoint",
+            path);
     TRY(checkpoint_path(p->tensors, "%s", path));
     return find_beside(p, path);
 }

@@ -13,12 +13,10 @@ static struct status take_position(struct model_progress *p, const json_t *state
     for (size_t i = 0; name != NULL && i < sizeof optimizers / sizeof optimizers[0]; i++) {
         known |= strcmp(name, optimizers[i]) == 0;
     }
-    if (!known) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "%s was trained with the optimizer %.20s, which the scripts do not have, so they "
-                            "cannot use its moments",
-                            path, name == NULL ? "of an unknown name" : name);
-    }
+    FAIL_IF(!known, STATUS_UNAVAILABLE,
+            "%s was trained with the optimizer %.20s, which the scripts do not have, so they "
+            "cannot use its moments",
+            path, name == NULL ? "of an unknown name" : name);
     p->n_ranks = 1;
     p->weight_decay = 0.01;
     p->learning_rate = json_number_value(json_object_get(state, "learning_rate"));
@@ -34,10 +32,8 @@ static struct status take_moments(struct model_progress *p, const struct checkpo
                                   const struct param_table *params)
 {
     float *both = calloc(2 * (size_t)params->n_elements, sizeof *both);
-    if (both == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the moments of %lld parameters",
-                            (long long)params->n_elements);
-    }
+    FAIL_IF(both == NULL, STATUS_MEMORY, "out of memory for the moments of %lld parameters",
+            (long long)params->n_elements);
     p->exp_avg = tensor_1d(both, DTYPE_F32, params->n_elements);
     p->exp_avg_sq = tensor_1d(both + params->n_elements, DTYPE_F32, params->n_elements);
     const struct training_state s = training_state_of(c);
@@ -53,12 +49,9 @@ struct status model_progress_open(struct model_progress *p, const char *director
     char manifest[CHECKPOINT_PATH_BYTES];
     *p = (struct model_progress){0};
     TRY(checkpoint_path(manifest, "%s/manifest.json", directory));
-    if (!file_exists(manifest)) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(!file_exists(manifest), STATUS_DATA,
             "%s is not a checkpoint of kiln, so it has no state of a run to write: give a ckpt_STEP",
             directory);
-    }
     TRY(checkpoint_open(&c, directory));
     struct status s = take_position(p, c.state, directory);
     s = failed(s) ? s : take_moments(p, &c, params);

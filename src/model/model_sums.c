@@ -42,9 +42,7 @@ static struct status visit_files(const char *directory, int (*chosen)(const stru
     char path[CHECKPOINT_PATH_BYTES];
     struct status s = status_ok();
     int n = scandir(directory, &names, chosen, alphasort);
-    if (n < 0) {
-        return status_error(STATUS_IO, "cannot read the directory %s: %s", directory, strerror(errno));
-    }
+    FAIL_IF(n < 0, STATUS_IO, "cannot read the directory %s: %s", directory, strerror(errno));
     for (int i = 0; i < n; i++) {
         s = failed(s) ? s : checkpoint_path(path, "%s/%s", directory, names[i]->d_name);
         s = failed(s) ? s : visit(context, path, names[i]->d_name);
@@ -100,12 +98,10 @@ static struct status check_listed(const struct sum_list *list, const char *direc
     for (size_t at = 0; (sum = sum_list_next(list, &at, &name)) != NULL;) {
         TRY(checkpoint_path(path, "%s/%s", directory, name));
         struct status s = file_exists(path) ? sum_check_file(path, sum) : status_ok();
-        if (s.code == STATUS_DATA) {
-            return status_error(STATUS_DATA,
-                                "%s is not the file that kiln saved: its checksum is not the one in %s; if "
-                                "it was changed on purpose, remove %s/%s, else copy it or make it again",
-                                path, LIST, directory, LIST);
-        }
+        FAIL_IF(s.code == STATUS_DATA, STATUS_DATA,
+                "%s is not the file that kiln saved: its checksum is not the one in %s; if "
+                "it was changed on purpose, remove %s/%s, else copy it or make it again",
+                path, LIST, directory, LIST);
         TRY(s);
     }
     return status_ok();

@@ -17,9 +17,7 @@ enum { ALIGNMENT = 2, N_GROUPS = 2 };
 struct status script_optimizer_put_model(struct torch_writer *w, const struct script_params *s)
 {
     struct torch_item *items = calloc((size_t)s->n, sizeof *items);
-    if (items == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the list of tensors");
-    }
+    FAIL_IF(items == NULL, STATUS_MEMORY, "out of memory for the list of tensors");
     for (int i = 0; i < s->n; i++) {
         items[i] = (struct torch_item){s->list[i].name, script_params_view(s, i, s->c->master)};
     }
@@ -215,10 +213,8 @@ static struct status fill_group(struct flat_group *g, const struct script_params
     for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
         int64_t at = 0;
         g->kept[kept] = calloc((size_t)(g->part * p->n_ranks) + 1, sizeof(float));
-        if (g->kept[kept] == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %lld elements of the optimizer",
-                                (long long)g->n);
-        }
+        FAIL_IF(g->kept[kept] == NULL, STATUS_MEMORY, "out of memory for %lld elements of the optimizer",
+                (long long)g->n);
         for (int i = 0; i < s->n; i++) {
             if (is_of_group(&s->list[i], group)) {
                 tensor t = script_params_view(s, i, from[kept]);

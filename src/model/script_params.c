@@ -88,11 +88,8 @@ static void fill(struct script_params *s, struct place *places, bool by_module)
 struct status script_params_init(struct script_params *s, const struct model_dir_contents *c, bool by_module)
 {
     *s = (struct script_params){.c = c};
-    if (c->family->script == NULL || c->family->old_config == NULL) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "kiln does not write models of the kind %s for PyTorch's scripts",
-                            c->family->name);
-    }
+    FAIL_IF(c->family->script == NULL || c->family->old_config == NULL, STATUS_UNAVAILABLE,
+            "kiln does not write models of the kind %s for PyTorch's scripts", c->family->name);
     size_t most = (size_t)c->params->n;
     for (const char *const(*copy)[2] = c->family->script->copies; (*copy)[0] != NULL; copy++) {
         most++;

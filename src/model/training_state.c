@@ -112,9 +112,7 @@ static struct status open_own(struct training_state *s, const struct training_st
 {
     bool found = false;
     struct checkpoint *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the checkpoint in %s", own_directory(p));
-    }
+    FAIL_IF(c == NULL, STATUS_MEMORY, "out of memory for the checkpoint in %s", own_directory(p));
     struct status opened = open_checkpoint(c, p, &found);
     if (failed(opened) || !found) {
         free(c);

@@ -39,19 +39,14 @@ static struct status open_library(void)
     char why[WHY_BYTES], path[PATH_BYTES];
     shared_library_of_kiln(path, sizeof path, LIBRARY);
     void *library = library_search_open(path, why, sizeof why);
-    if (library == NULL) {
-        return status_error(STATUS_UNAVAILABLE, "no CUDA: %s%s", why,
-                            strncmp(why, LIBRARY, sizeof LIBRARY - 1) == 0
-                                ? " (`make` builds it where nvcc is installed)"
-                                : "");
-    }
+    FAIL_IF(library == NULL, STATUS_UNAVAILABLE, "no CUDA: %s%s", why,
+            strncmp(why, LIBRARY, sizeof LIBRARY - 1) == 0 ? " (`make` builds it where nvcc is installed)"
+                                                           : "");
     const struct backend_entry *e = dlsym(library, "kiln_cuda_entry");
-    if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
-        e->device_bytes != sizeof(struct device) || e->exec_bytes != sizeof(struct exec) ||
-        e->ops_bytes != sizeof(struct ops) || e->tensor_bytes != sizeof(tensor)) {
-        return status_error(STATUS_UNAVAILABLE, "%s belongs to another version of kiln; build both together",
-                            LIBRARY);
-    }
+    FAIL_IF(e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
+                e->device_bytes != sizeof(struct device) || e->exec_bytes != sizeof(struct exec) ||
+                e->ops_bytes != sizeof(struct ops) || e->tensor_bytes != sizeof(tensor),
+            STATUS_UNAVAILABLE, "%s belongs to another version of kiln; build both together", LIBRARY);
     e->log_to(write_line);
     TRY(e->probe(&found.device, found.gpu, sizeof found.gpu));
     found.entry = e;
@@ -86,9 +81,7 @@ struct status backend_find(struct backend *b, const char *name)
     if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0) {
         return status_ok();
     }
-    if (strcmp(name, "cuda") != 0) {
-        return status_error(STATUS_USAGE, "unknown device %.40s: use auto, cpu or cuda", name);
-    }
+    FAIL_IF(strcmp(name, "cuda") != 0, STATUS_USAGE, "unknown device %.40s: use auto, cpu or cuda", name);
     pthread_once(&once, open_once);
     if (failed(found.status)) {
         return status_context(found.status, "--device cuda");

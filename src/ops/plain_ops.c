@@ -213,12 +213,9 @@ static struct status parse(bool plain[N_OPS], const char *list)
             plain[i] = plain[i] || named;
             found += named;
         }
-        if (found == 0) {
-            return status_error(
-                STATUS_USAGE,
+        FAIL_IF(found == 0, STATUS_USAGE,
                 "--plain_ops: there is no op '%.*s'; `kiln doctor` lists the ops, and \"all\" means every op",
                 n < 40 ? n : 40, name);
-        }
         if (name[n] == '\0') {
             return status_ok();
         }

@@ -74,11 +74,8 @@ static struct status freeze(struct param_table *t, int64_t n_layers, const char 
     for (;;) {
         char word[WORD_BYTES];
         size_t n = strcspn(at, ",");
-        if (n == 0 || n >= sizeof word) {
-            return status_error(
-                STATUS_USAGE,
+        FAIL_IF(n == 0 || n >= sizeof word, STATUS_USAGE,
                 "--freeze \"%s\" has a word that is empty or too long; put one comma between words", words);
-        }
         memcpy(word, at, n);
         word[n] = '\0';
         TRY(freeze_word(t, n_layers, word));

@@ -14,25 +14,19 @@ static enum fp8_factors fp8_factors_of(const struct network_config *c)
 static struct status check_fp8(const struct network_config *c)
 {
     int64_t h = c->model->hidden_size, f = c->model->feed_forward_size;
-    if (c->precision.fp8 && c->model->n_factors == 0) {
-        return status_error(STATUS_USAGE, "a %s model is not computed in fp8: leave out --fp8",
-                            c->model->type->name);
-    }
-    if (c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0)) {
-        return status_error(STATUS_USAGE,
-                            "products in fp8 need dims that are multiples of %d, but hidden_size is %lld and "
-                            "intermediate_size %lld: leave out --fp8",
-                            OPS_FP8_MULTIPLE, (long long)h, (long long)f);
-    }
+    FAIL_IF(c->precision.fp8 && c->model->n_factors == 0, STATUS_USAGE,
+            "a %s model is not computed in fp8: leave out --fp8", c->model->type->name);
+    FAIL_IF(c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0), STATUS_USAGE,
+            "products in fp8 need dims that are multiples of %d, but hidden_size is %lld and "
+            "intermediate_size %lld: leave out --fp8",
+            OPS_FP8_MULTIPLE, (long long)h, (long long)f);
     return status_ok();
 }
 
 static struct status check_int8(const struct network_config *c)
 {
-    if (c->precision.int8 && !c->model->type->takes_int8) {
-        return status_error(STATUS_USAGE, "a %s model is not computed in int8, only decoders are: use bf16",
-                            c->model->type->name);
-    }
+    FAIL_IF(c->precision.int8 && !c->model->type->takes_int8, STATUS_USAGE,
+            "a %s model is not computed in int8, only decoders are: use bf16", c->model->type->name);
     CHECK(!c->precision.int8 || (!c->learns && c->device->multiplies_int8), "int8 is for inference on a cpu");
     return status_ok();
 }
@@ -40,18 +34,12 @@ static struct status check_int8(const struct network_config *c)
 struct status network_check_slices(const struct network_config *c, int n)
 {
     const struct model *m = c->model;
-    if (n > 1 && !m->type->in_slices) {
-        return status_error(STATUS_USAGE,
-                            "a %s model cannot be tensor parallel: leave out the tensor-parallel size",
-                            m->type->name);
-    }
-    if (m->n_heads % n != 0 || m->feed_forward_size % n != 0) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(n > 1 && !m->type->in_slices, STATUS_USAGE,
+            "a %s model cannot be tensor parallel: leave out the tensor-parallel size", m->type->name);
+    FAIL_IF(m->n_heads % n != 0 || m->feed_forward_size % n != 0, STATUS_USAGE,
             "tensor parallel over %d ranks needs a multiple of %d heads and of %d columns of the "
             "feed-forward, but the model has %lld heads and %lld columns",
             n, n, n, (long long)m->n_heads, (long long)m->feed_forward_size);
-    }
     return n == 1 || !c->precision.fp8
                ? status_ok()
                : status_error(STATUS_USAGE,
@@ -257,12 +245,10 @@ static struct status leave_addresses(const struct network *n)
 {
     const struct device *device = n->config.device;
     size_t available = device->free_bytes();
-    if (device->is_host && block_bytes(n) > available) {
-        return status_error(STATUS_MEMORY,
-                            "the model needs %.2f GiB, but only %.2f GiB of memory are free after the share "
-                            "of libraries and threads (free memory, the cgroup's limit, `ulimit -v`)",
-                            (double)block_bytes(n) / 0x1p30, (double)available / 0x1p30);
-    }
+    FAIL_IF(device->is_host && block_bytes(n) > available, STATUS_MEMORY,
+            "the model needs %.2f GiB, but only %.2f GiB of memory are free after the share "
+            "of libraries and threads (free memory, the cgroup's limit, `ulimit -v`)",
+            (double)block_bytes(n) / 0x1p30, (double)available / 0x1p30);
     return status_ok();
 }
 

@@ -13,10 +13,8 @@ static int64_t count_slots(const struct stage *s)
 struct status stage_init(struct stage *s)
 {
     s->slots = calloc((size_t)count_slots(s), sizeof *s->slots);
-    if (s->slots == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches in flight",
-                            (long long)count_slots(s));
-    }
+    FAIL_IF(s->slots == NULL, STATUS_MEMORY, "out of memory for %lld micro-batches in flight",
+            (long long)count_slots(s));
     s->slot = s->slots;
     for (int64_t i = 0; i < count_slots(s); i++) {
         s->slots[i].range = s->config->part.ranges[i / s->config->n_slots];

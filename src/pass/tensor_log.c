@@ -202,9 +202,7 @@ static struct status open_file(struct tensor_log *l)
     declare(l);
     TRY(l->status);
     void *copy = realloc(l->copy, l->copy_bytes > 0 ? l->copy_bytes : 1);
-    if (copy == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a copy of %zu bytes", l->copy_bytes);
-    }
+    FAIL_IF(copy == NULL, STATUS_MEMORY, "out of memory for a copy of %zu bytes", l->copy_bytes);
     l->copy = copy;
     snprintf(path, sizeof path, "%s/tensor_logger_rank_%d_step_%lld_micro_%lld.safetensors", l->directory,
              l->options.rank, (long long)l->step, (long long)l->micro);
@@ -323,16 +321,14 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
     if (!is_wanted(o)) {
         return status_ok();
     }
-    if (stage->fp8 != FP8_NONE && stage->x->device->computes_in_fp8 && (o->activations || o->gradients)) {
-        return status_error(STATUS_USAGE,
-                            "--log_fwd_activations and --log_bwd_grads with --fp8 on %s: the device does not "
-                            "store tensors that it only multiplies; log the run without --fp8",
-                            stage->x->device->name);
-    }
-    if (o->gradients && tensor_is_null(grad)) {
-        return status_error(STATUS_USAGE, "--log_bwd_grads with --zero_stage 2: no rank has all gradients of "
-                                          "parameters; log the run with --zero_stage 1");
-    }
+    FAIL_IF(stage->fp8 != FP8_NONE && stage->x->device->computes_in_fp8 && (o->activations || o->gradients),
+            STATUS_USAGE,
+            "--log_fwd_activations and --log_bwd_grads with --fp8 on %s: the device does not "
+            "store tensors that it only multiplies; log the run without --fp8",
+            stage->x->device->name);
+    FAIL_IF(o->gradients && tensor_is_null(grad), STATUS_USAGE,
+            "--log_bwd_grads with --zero_stage 2: no rank has all gradients of "
+            "parameters; log the run with --zero_stage 1");
     l->stage = stage;
     l->params = params;
     l->grad = grad;

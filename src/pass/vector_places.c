@@ -22,9 +22,8 @@ struct status vector_places_init(struct vector_places *v, const struct param_tab
     size_t n = (size_t)params->n;
     *v = (struct vector_places){.rounds_biases = device->takes_rounded_biases};
     v->table.params = malloc((n > 0 ? n : 1) * sizeof *params->params);
-    if (v->table.params == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the places of %d parameters", params->n);
-    }
+    FAIL_IF(v->table.params == NULL, STATUS_MEMORY, "out of memory for the places of %d parameters",
+            params->n);
     memcpy(v->table.params, params->params, n * sizeof *params->params);
     v->table.n = v->table.capacity = params->n;
     v->table.n_elements = params->n_elements;

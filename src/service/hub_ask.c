@@ -37,10 +37,8 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     struct ask_job *j = job;
     const char *question = json_string_value(json_object_get(input, "question")),
                *context = context_of(input);
-    if (question == NULL || context == NULL) {
-        return status_error(STATUS_DATA,
-                            "\"inputs\" must be {\"question\": a string, \"context\": a string}");
-    }
+    FAIL_IF(question == NULL || context == NULL, STATUS_DATA,
+            "\"inputs\" must be {\"question\": a string, \"context\": a string}");
     FAIL_IF(question[0] == '\0' || context[0] == '\0', STATUS_DATA, "the %s is empty",
             question[0] == '\0' ? "question" : "context");
     TRY(ask_job_make(j, &c->model->sessions[ANSWER_ASK], scratch, question, context, strlen(context),

@@ -81,12 +81,9 @@ static struct status check_blocks(const struct param_engine_config *c, int n_ran
     if (n == 0) {
         return status_ok();
     }
-    if (n < 0 || n > GRADIENT_TREE_MOST_BLOCKS || (n & (n - 1)) != 0 || n % n_ranks != 0) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(n < 0 || n > GRADIENT_TREE_MOST_BLOCKS || (n & (n - 1)) != 0 || n % n_ranks != 0, STATUS_USAGE,
             "reproducible_ranks is %d; it must be a power of two, at most %d, and a multiple of the %d ranks",
             n, GRADIENT_TREE_MOST_BLOCKS, n_ranks);
-    }
     return c->n_micro * n_ranks % n == 0
                ? status_ok()
                : status_error(STATUS_USAGE,
@@ -225,11 +222,9 @@ struct status param_engine_take(struct param_engine *e, double loss)
 {
     struct trainer *t = &e->trainer;
     TRY(t->net.x.status);
-    if (e->n_given == e->config.n_micro) {
-        return status_error(STATUS_USAGE,
-                            "the step has all of its %lld micro-batches; end it before the next one",
-                            (long long)e->config.n_micro);
-    }
+    FAIL_IF(e->n_given == e->config.n_micro, STATUS_USAGE,
+            "the step has all of its %lld micro-batches; end it before the next one",
+            (long long)e->config.n_micro);
     e->n_given++;
     tensor_set(t->sums, 0, tensor_get(t->sums, 0) + loss);
     if (t->tree.n_levels > 0) {
@@ -249,12 +244,9 @@ static struct status name_nonfinite(struct param_engine *e)
     for (int i = 0; i < t->net.params.n; i++) {
         const struct param *p = &t->net.params.params[i];
         int64_t at = tensor_find_nonfinite(param_view(p, t->grad));
-        if (at >= 0) {
-            return status_error(
-                STATUS_NUMERIC,
+        FAIL_IF(at >= 0, STATUS_NUMERIC,
                 "step %lld: the gradient of %s is not finite at element %lld (loss %g); nothing was updated",
                 (long long)e->step + 1, p->name, (long long)at, e->loss);
-        }
     }
     return status_error(STATUS_NUMERIC,
                         "step %lld: the loss is %g and the norm of the gradients %g; nothing was updated",

@@ -6,43 +6,35 @@ enum { MIN_SEQ_LENGTH = 5 }; /* one token in each segment of [CLS] A [SEP] B [SE
 
 static struct status check_sizes(const struct bert_loader_config *c)
 {
-    if (c->max_seq_length < MIN_SEQ_LENGTH) {
-        return status_error(STATUS_USAGE, "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]",
-                            (long long)c->max_seq_length, MIN_SEQ_LENGTH);
-    }
-    if (c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->max_seq_length) {
-        return status_error(STATUS_USAGE, "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
-                            (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
-    }
+    FAIL_IF(c->max_seq_length < MIN_SEQ_LENGTH, STATUS_USAGE,
+            "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]", (long long)c->max_seq_length,
+            MIN_SEQ_LENGTH);
+    FAIL_IF(c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->max_seq_length, STATUS_USAGE,
+            "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
+            (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
     TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
     int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
     int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->max_seq_length;
-    if (n > most || c->train_batch_size > INT32_MAX) {
-        return status_error(STATUS_USAGE,
-                            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); "
-                            "raise gradient_accumulation_steps",
-                            (long long)n, (long long)c->max_seq_length, (long long)most);
-    }
+    FAIL_IF(n > most || c->train_batch_size > INT32_MAX, STATUS_USAGE,
+            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); "
+            "raise gradient_accumulation_steps",
+            (long long)n, (long long)c->max_seq_length, (long long)most);
     return status_ok();
 }
 
 struct status bert_form_check(const struct bert_loader_config *c)
 {
     TRY(check_sizes(c));
-    if (!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1)) {
-        return status_error(STATUS_USAGE, "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
-    }
+    FAIL_IF(!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1), STATUS_USAGE,
+            "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
     CHECK(c->n_groups <= 1 || c->gradient_accumulation_steps % c->n_groups == 0,
           "%lld groups of %lld micro-batches", (long long)c->n_groups,
           (long long)c->gradient_accumulation_steps);
-    if (c->even_masks && c->max_seq_length > MASKING_MOST_TURNS) {
-        return status_error(STATUS_USAGE,
-                            "even_masks needs sequences of at most %d tokens, but they may have %lld",
-                            MASKING_MOST_TURNS, (long long)c->max_seq_length);
-    }
-    if (!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1)) {
-        return status_error(STATUS_USAGE, "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
-    }
+    FAIL_IF(c->even_masks && c->max_seq_length > MASKING_MOST_TURNS, STATUS_USAGE,
+            "even_masks needs sequences of at most %d tokens, but they may have %lld", MASKING_MOST_TURNS,
+            (long long)c->max_seq_length);
+    FAIL_IF(!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1), STATUS_USAGE,
+            "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
     const int32_t special[] = {c->pad_id, c->cls_id, c->sep_id, c->mask_id};
     for (int i = 0; i < 4; i++) {
         CHECK(special[i] >= 0 && special[i] < c->vocab_size, "special token %d of %d", (int)special[i],

@@ -36,11 +36,9 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
                           "predicting masked tokens"));
     if (t->frame.given) {
         struct input_frame bert = input_frame_bert(t->special[SPECIAL_CLASS], t->special[SPECIAL_SEPARATOR]);
-        if (!input_frame_equal(&t->frame, &bert)) {
-            return status_error(STATUS_DATA,
-                                "pre-training frames text as [CLS] A [SEP] B [SEP], but the post_processor "
-                                "of the tokenizer.json has other special tokens or segments");
-        }
+        FAIL_IF(!input_frame_equal(&t->frame, &bert), STATUS_DATA,
+                "pre-training frames text as [CLS] A [SEP] B [SEP], but the post_processor "
+                "of the tokenizer.json has other special tokens or segments");
     }
     c->vocab_size = t->n;
     c->pad_id = tokenizer_tail_id(t);
@@ -55,9 +53,7 @@ static struct status find_continuing(struct bert_loader *l)
     const struct tokenizer *t = l->config.whole_words;
     CHECK(t->n == l->config.vocab_size, "words of %d pieces, not %d", (int)t->n, (int)l->config.vocab_size);
     l->continues = malloc((size_t)t->n);
-    if (l->continues == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the words of %d pieces", (int)t->n);
-    }
+    FAIL_IF(l->continues == NULL, STATUS_MEMORY, "out of memory for the words of %d pieces", (int)t->n);
     for (int32_t id = 0; id < t->n; id++) {
         l->continues[id] = tokenizer_continues_word(t, id);
     }
@@ -104,12 +100,10 @@ static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, stru
     int64_t n = range.end - range.begin;
     indexed_copy(l->config.store, ids, range.begin, n);
     for (int64_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= l->config.vocab_size) {
-            return status_error(STATUS_DATA,
-                                "token %lld of the store has id %d, but the vocabulary has %d words; it "
-                                "belongs to another vocabulary or is damaged",
-                                (long long)(range.begin + i), (int)ids[i], (int)l->config.vocab_size);
-        }
+        FAIL_IF(ids[i] < 0 || ids[i] >= l->config.vocab_size, STATUS_DATA,
+                "token %lld of the store has id %d, but the vocabulary has %d words; it "
+                "belongs to another vocabulary or is damaged",
+                (long long)(range.begin + i), (int)ids[i], (int)l->config.vocab_size);
     }
     return status_ok();
 }
@@ -333,9 +327,7 @@ static struct status source_count_words(const void *self, double *counts, int64_
     enum { CHUNK = 65536 };
     const struct indexed *store = ((const struct bert_loader *)self)->config.store;
     int32_t *ids = malloc(CHUNK * sizeof *ids);
-    if (ids == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for counting words");
-    }
+    FAIL_IF(ids == NULL, STATUS_MEMORY, "out of memory for counting words");
     for (int64_t begin = 0; begin < store->n_tokens; begin += CHUNK) {
         int64_t n = store->n_tokens - begin < CHUNK ? store->n_tokens - begin : CHUNK;
         indexed_copy(store, ids, begin, n);

@@ -4,23 +4,17 @@
 
 static struct status check_store(const struct indexed *store)
 {
-    if (store->n_sequences == 0) {
-        return status_error(STATUS_DATA, "the token store is empty");
-    }
-    if (store->n_sequences >= UINT32_MAX) {
-        return status_error(STATUS_DATA, "the token store has %lld sentences; at most %u are supported",
-                            (long long)store->n_sequences, UINT32_MAX - 1);
-    }
+    FAIL_IF(store->n_sequences == 0, STATUS_DATA, "the token store is empty");
+    FAIL_IF(store->n_sequences >= UINT32_MAX, STATUS_DATA,
+            "the token store has %lld sentences; at most %u are supported", (long long)store->n_sequences,
+            UINT32_MAX - 1);
     for (int64_t d = 0; d < store->n_documents; d++) {
-        if (indexed_first_sequence(store, d) == indexed_first_sequence(store, d + 1)) {
-            return status_error(STATUS_DATA, "document %lld of the token store has no sentences",
-                                (long long)d);
-        }
+        FAIL_IF(indexed_first_sequence(store, d) == indexed_first_sequence(store, d + 1), STATUS_DATA,
+                "document %lld of the token store has no sentences", (long long)d);
     }
     for (int64_t i = 0; i < store->n_sequences; i++) {
-        if (indexed_offset(store, i) == indexed_offset(store, i + 1)) {
-            return status_error(STATUS_DATA, "sentence %lld of the token store has no tokens", (long long)i);
-        }
+        FAIL_IF(indexed_offset(store, i) == indexed_offset(store, i + 1), STATUS_DATA,
+                "sentence %lld of the token store has no tokens", (long long)i);
     }
     return status_ok();
 }
@@ -54,10 +48,8 @@ struct status sample_map_build(struct sample_map *m, const struct indexed *store
     TRY(check_store(store));
     m->n_samples = walk_samples(store, max_tokens, NULL);
     m->first = malloc(((size_t)m->n_samples + 1) * sizeof *m->first);
-    if (m->first == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a map of %lld samples",
-                            (long long)m->n_samples);
-    }
+    FAIL_IF(m->first == NULL, STATUS_MEMORY, "out of memory for a map of %lld samples",
+            (long long)m->n_samples);
     walk_samples(store, max_tokens, m->first);
     m->first[m->n_samples] = (uint32_t)store->n_sequences;
     return status_ok();

@@ -212,11 +212,9 @@ static struct status check_batch(const struct shard_loader *l)
     TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
     int64_t micro = c->train_batch_size / c->gradient_accumulation_steps;
     int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / l->shape.seq_length;
-    if (micro > most || c->train_batch_size > INT32_MAX / BERT_RECORDS_MAX_PACKED) {
-        return status_error(STATUS_USAGE,
-                            "a batch of %lld records of %lld tokens, %lld at a time, is too large",
-                            (long long)c->train_batch_size, (long long)l->shape.seq_length, (long long)micro);
-    }
+    FAIL_IF(micro > most || c->train_batch_size > INT32_MAX / BERT_RECORDS_MAX_PACKED, STATUS_USAGE,
+            "a batch of %lld records of %lld tokens, %lld at a time, is too large",
+            (long long)c->train_batch_size, (long long)l->shape.seq_length, (long long)micro);
     return status_ok();
 }
 
@@ -224,9 +222,7 @@ static struct status check_batch(const struct shard_loader *l)
 static struct status measure_files(struct shard_loader *l, int64_t *largest)
 {
     l->n_records = calloc((size_t)l->files.n, sizeof *l->n_records);
-    if (l->n_records == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld files", (long long)l->files.n);
-    }
+    FAIL_IF(l->n_records == NULL, STATUS_MEMORY, "out of memory for %lld files", (long long)l->files.n);
     for (int64_t i = 0; i < l->files.n; i++) {
         struct shard_shape shape;
         TRY(shard_process_measure(l->process, l->files.paths[i], &shape));
@@ -235,16 +231,14 @@ static struct status measure_files(struct shard_loader *l, int64_t *largest)
         *largest = shape.n > *largest ? shape.n : *largest;
         shape.n = 0;
         l->shape = i == 0 ? shape : l->shape;
-        if (shape.seq_length != l->shape.seq_length || shape.n_predictions != l->shape.n_predictions ||
-            shape.packed != l->shape.packed) {
-            return status_error(STATUS_DATA,
-                                "%s has %lld tokens and %lld predictions %s, but %s has %lld and %lld %s: "
-                                "they cannot be trained on together",
-                                l->files.paths[i], (long long)shape.seq_length,
-                                (long long)shape.n_predictions, shape.packed ? "packed" : "padded",
-                                l->files.paths[0], (long long)l->shape.seq_length,
-                                (long long)l->shape.n_predictions, l->shape.packed ? "packed" : "padded");
-        }
+        FAIL_IF(shape.seq_length != l->shape.seq_length || shape.n_predictions != l->shape.n_predictions ||
+                    shape.packed != l->shape.packed,
+                STATUS_DATA,
+                "%s has %lld tokens and %lld predictions %s, but %s has %lld and %lld %s: "
+                "they cannot be trained on together",
+                l->files.paths[i], (long long)shape.seq_length, (long long)shape.n_predictions,
+                shape.packed ? "packed" : "padded", l->files.paths[0], (long long)l->shape.seq_length,
+                (long long)l->shape.n_predictions, l->shape.packed ? "packed" : "padded");
     }
     return status_ok();
 }
@@ -257,10 +251,8 @@ static struct status make_cursor(struct shard_loader *l)
         c->order = calloc((size_t)l->files.n, sizeof *c->order);
         c->start = calloc((size_t)l->files.n + 1, sizeof *c->start);
     }
-    if (c == NULL || c->order == NULL || c->start == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the order of %lld files",
-                            (long long)l->files.n);
-    }
+    FAIL_IF(c == NULL || c->order == NULL || c->start == NULL, STATUS_MEMORY,
+            "out of memory for the order of %lld files", (long long)l->files.n);
     c->asked = NO_FILE;
     c->held[0] = c->held[1] = NO_FILE;
     return status_ok();
@@ -270,16 +262,12 @@ static struct status make_cursor(struct shard_loader *l)
 static struct status check_packing(const struct shard_loader *l, bool has_metadata)
 {
     const char *directory = l->config.directory;
-    if (has_metadata && !l->shape.packed) {
-        return status_error(STATUS_DATA,
-                            "%s is padded, not packed: it has no dataset next_sentence_positions; but there "
-                            "is %s_metadata.json, which belongs to packed data; remove or rename one of them",
-                            directory, directory);
-    }
-    if (l->shape.packed && !l->config.allow_packed) {
-        return status_error(STATUS_USAGE, "%s is packed data, but --enable_packed_data_mode is False",
-                            directory);
-    }
+    FAIL_IF(has_metadata && !l->shape.packed, STATUS_DATA,
+            "%s is padded, not packed: it has no dataset next_sentence_positions; but there "
+            "is %s_metadata.json, which belongs to packed data; remove or rename one of them",
+            directory, directory);
+    FAIL_IF(l->shape.packed && !l->config.allow_packed, STATUS_USAGE,
+            "%s is packed data, but --enable_packed_data_mode is False", directory);
     return status_ok();
 }
 
@@ -323,9 +311,7 @@ static struct status open_files(struct shard_loader *l)
     TRY(shard_directory_list(&l->files, c->directory, c->word));
     TRY(shard_directory_read_average(c->directory, &has_metadata, &average));
     l->process = calloc(1, sizeof *l->process);
-    if (l->process == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for reading %s", c->directory);
-    }
+    FAIL_IF(l->process == NULL, STATUS_MEMORY, "out of memory for reading %s", c->directory);
     TRY(shard_process_open(l->process));
     TRY(measure_files(l, &largest));
     TRY(check_packing(l, has_metadata));

@@ -34,22 +34,19 @@ static int64_t n_windows(const struct sample_order_config *c, int64_t n_tokens)
 static struct status count_epochs(struct sample_order *o, const struct sample_order_config *c,
                                   int64_t n_tokens)
 {
-    if (n_tokens == 0) {
-        return status_error(STATUS_DATA,
-                            "the split of %lld documents has no tokens, but the run needs %lld samples of it",
-                            (long long)(c->end - c->first), (long long)c->n_wanted);
-    }
+    FAIL_IF(n_tokens == 0, STATUS_DATA,
+            "the split of %lld documents has no tokens, but the run needs %lld samples of it",
+            (long long)(c->end - c->first), (long long)c->n_wanted);
     /* the least e with (e n - 1) / S >= wanted */
     int64_t needed = c->n_wanted * c->seq_length + 1;
     o->n_epochs = needed <= n_tokens ? 1 : (needed + n_tokens - 1) / n_tokens;
     int64_t most;
     bool overflows = __builtin_mul_overflow(c->end - c->first, o->n_epochs, &most);
-    if (overflows || most > INT32_MAX || n_windows(c, o->n_epochs * n_tokens) >= UINT32_MAX - 1) {
-        return status_error(STATUS_USAGE,
-                            "%lld samples take %lld epochs of %lld documents, more than 32-bit indexes can "
-                            "count: --megatron_order false needs no indexes",
-                            (long long)c->n_wanted, (long long)o->n_epochs, (long long)(c->end - c->first));
-    }
+    FAIL_IF(overflows || most > INT32_MAX || n_windows(c, o->n_epochs * n_tokens) >= UINT32_MAX - 1,
+            STATUS_USAGE,
+            "%lld samples take %lld epochs of %lld documents, more than 32-bit indexes can "
+            "count: --megatron_order false needs no indexes",
+            (long long)c->n_wanted, (long long)o->n_epochs, (long long)(c->end - c->first));
     return status_ok();
 }
 
@@ -207,22 +204,16 @@ struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_
     for (int n = 0; more; n++) {
         char *end;
         double part = strtod(at, &end);
-        if (n == 3 || end == at || !(part >= 0) || !isfinite(part)) {
-            return status_error(
-                STATUS_USAGE,
+        FAIL_IF(n == 3 || end == at || !(part >= 0) || !isfinite(part), STATUS_USAGE,
                 "the split '%.40s' must be at most three numbers of 0 or more, such as 949,50,1", list);
-        }
         parts[n] = part;
         sum += part;
         more = *end == ',' || *end == '/';
-        if (!more && *end != '\0') {
-            return status_error(STATUS_USAGE, "the split '%.40s' has '%.10s' after a number", list, end);
-        }
+        FAIL_IF(!more && *end != '\0', STATUS_USAGE, "the split '%.40s' has '%.10s' after a number", list,
+                end);
         at = end + more;
     }
-    if (sum <= 0) {
-        return status_error(STATUS_USAGE, "the split '%.40s' is all zeros", list);
-    }
+    FAIL_IF(sum <= 0, STATUS_USAGE, "the split '%.40s' is all zeros", list);
     bounds[0] = 0;
     for (int i = 0; i < 3; i++) { /* rint rounds halves to even, as Python does */
         bounds[i + 1] = bounds[i] + (int64_t)rint(parts[i] / sum * (double)n_sequences);

@@ -56,10 +56,8 @@ static double sum_as_numpy(const double *terms, int n)
 struct status set_blend_build(struct set_blend *b, int64_t n, const double *shares, int n_sets)
 {
     *b = (struct set_blend){.n_sets = n_sets, .n = n};
-    if (n_sets > SET_BLEND_MOST_SETS) {
-        return status_error(STATUS_USAGE, "%d sets are blended; the limit is %d", n_sets,
-                            SET_BLEND_MOST_SETS);
-    }
+    FAIL_IF(n_sets > SET_BLEND_MOST_SETS, STATUS_USAGE, "%d sets are blended; the limit is %d", n_sets,
+            SET_BLEND_MOST_SETS);
     double sum = sum_as_numpy(shares, n_sets); /* 1 but for rounding: the original divides twice */
     for (int d = 0; d < n_sets; d++) {
         b->shares[d] = shares[d] / sum;

@@ -19,13 +19,10 @@ static struct status read_tokens(const struct token_windows *w, int32_t *ids, in
 {
     indexed_copy(w->index, ids, begin, n);
     for (int64_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= w->n_words) {
-            return status_error(
-                STATUS_DATA,
+        FAIL_IF(ids[i] < 0 || ids[i] >= w->n_words, STATUS_DATA,
                 "%s.bin: token %lld is %d, but the vocabulary has %lld pieces: it was made with another "
                 "tokenizer",
                 w->path, (long long)(begin + i), ids[i], (long long)w->n_words);
-        }
     }
     return status_ok();
 }

@@ -90,10 +90,8 @@ struct status bert_weights_init(struct bert_weights *w, const struct param_table
                                 tensor vectors, tensor biases)
 {
     *w = (struct bert_weights){.layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers)};
-    if (w->layers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the views of %lld layers",
-                            (long long)c->num_hidden_layers);
-    }
+    FAIL_IF(w->layers == NULL, STATUS_MEMORY, "out of memory for the views of %lld layers",
+            (long long)c->num_hidden_layers);
     struct weight_view v = {table, sizes_of(c), matrices, vectors, biases};
     for_each_part(c, task, w, weights_view, &v);
     return status_ok();

@@ -86,10 +86,8 @@ static struct status parse_field(struct bert_config *c, const struct field *f, c
         TRY(json_get_int(object, source, f->key, false, int_field(c, f)));
     }
     double value = field_value(c, f);
-    if (!(value >= f->min && value <= f->max)) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is %g, but must lie between %g and %g", source, f->key,
-                            value, f->min, f->max);
-    }
+    FAIL_IF(!(value >= f->min && value <= f->max), STATUS_DATA,
+            "%s: \"%s\" is %g, but must lie between %g and %g", source, f->key, value, f->min, f->max);
     return status_ok();
 }
 
@@ -220,10 +218,9 @@ static struct status parse_labels(struct bert_config *c, const json_t *object, c
     const char *problem = NULL;
     c->labels.n = json_is_object(names) ? (int64_t)json_object_size(names) : USUAL_LABELS;
     TRY(json_get_int(object, source, "num_labels", false, &c->labels.n));
-    if (c->labels.n < 1 || c->labels.n > MOST_LABELS) {
-        return status_error(STATUS_DATA, "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source,
-                            (long long)c->labels.n, MOST_LABELS);
-    }
+    FAIL_IF(c->labels.n < 1 || c->labels.n > MOST_LABELS, STATUS_DATA,
+            "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source, (long long)c->labels.n,
+            MOST_LABELS);
     c->classifier_dropout = c->hidden_dropout_prob;
     if (!json_is_null(json_object_get(object, "classifier_dropout"))) {
         TRY(json_get_real(object, source, "classifier_dropout", false, &c->classifier_dropout));
@@ -324,11 +321,9 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
         TRY(check_constant(object, source, &constants[i],
                            is_type && c->layer_norm_large_model ? PRE_LN_TYPE : NULL));
     }
-    if (c->hidden_size % c->num_attention_heads != 0) {
-        return status_error(STATUS_DATA,
-                            "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld",
-                            source, (long long)c->hidden_size, (long long)c->num_attention_heads);
-    }
+    FAIL_IF(c->hidden_size % c->num_attention_heads != 0, STATUS_DATA,
+            "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld", source,
+            (long long)c->hidden_size, (long long)c->num_attention_heads);
     TRY(parse_gated(c, object, source));
     TRY(parse_labels(c, object, source));
     name_unknown_keys(object, source);
@@ -400,9 +395,8 @@ struct status bert_config_same_architecture(const struct bert_config *a, const s
                                 field_text(b, f).text);
         }
     }
-    if (memcmp(a->gated, b->gated, sizeof a->gated) != 0) {
-        return status_error(STATUS_DATA, "\"gated_layers\" are others there than here");
-    }
+    FAIL_IF(memcmp(a->gated, b->gated, sizeof a->gated) != 0, STATUS_DATA,
+            "\"gated_layers\" are others there than here");
     return status_ok();
 }
 

@@ -53,9 +53,7 @@ static struct status create_weights(const struct model *m, void **weights, const
 {
     struct bert_weights *w = malloc(sizeof *w);
     *weights = w;
-    if (w == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the views of a model");
-    }
+    FAIL_IF(w == NULL, STATUS_MEMORY, "out of memory for the views of a model");
     return bert_weights_init(w, table, &bert_of(m)->config, bert_of(m)->task, matrices, vectors, biases);
 }
 
@@ -87,10 +85,8 @@ static struct status create_acts(const struct model *m, const struct param_part 
         a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
     }
     *acts = a;
-    if (a == NULL || a->layers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the activations of %lld layers",
-                            (long long)m->n_layers);
-    }
+    FAIL_IF(a == NULL || a->layers == NULL, STATUS_MEMORY, "out of memory for the activations of %lld layers",
+            (long long)m->n_layers);
     return status_ok();
 }
 
@@ -519,9 +515,7 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
 struct status bert_model_create(struct model **model, const void *config, enum model_task task)
 {
     struct bert_model *b = malloc(sizeof *b);
-    if (b == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a model");
-    }
+    FAIL_IF(b == NULL, STATUS_MEMORY, "out of memory for a model");
     *b = bert_model(config, task);
     *model = &b->model;
     return status_ok();

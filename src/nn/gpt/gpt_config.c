@@ -124,10 +124,8 @@ static struct status check_constants(const struct constant *rows, size_t n, cons
         if (has(object, rows[i].key)) {
             TRY(json_get_bool(object, source, rows[i].key, false, &value));
         }
-        if (value != rows[i].wanted) {
-            return status_error(STATUS_DATA, "%s: \"%s\" is %s: kiln has no decoder with %s", source,
-                                rows[i].key, value ? "true" : "false", rows[i].why);
-        }
+        FAIL_IF(value != rows[i].wanted, STATUS_DATA, "%s: \"%s\" is %s: kiln has no decoder with %s", source,
+                rows[i].key, value ? "true" : "false", rows[i].why);
     }
     return status_ok();
 }
@@ -154,11 +152,9 @@ struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, cons
     TRY(check_constants(gpt2_constants, sizeof gpt2_constants / sizeof gpt2_constants[0], object, source));
     TRY(json_get_string(object, source, "activation_function", false, &activation));
     bool is_exact = strcmp(activation, "gelu") == 0;
-    if (!is_exact && strcmp(activation, "gelu_new") != 0 && strcmp(activation, "gelu_pytorch_tanh") != 0) {
-        return status_error(STATUS_DATA,
-                            "%s: \"activation_function\" is \"%.40s\": kiln has \"gelu\" and \"gelu_new\"",
-                            source, activation);
-    }
+    FAIL_IF(!is_exact && strcmp(activation, "gelu_new") != 0 && strcmp(activation, "gelu_pytorch_tanh") != 0,
+            STATUS_DATA, "%s: \"activation_function\" is \"%.40s\": kiln has \"gelu\" and \"gelu_new\"",
+            source, activation);
     c->gelu = is_exact ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
     return status_ok();
 }

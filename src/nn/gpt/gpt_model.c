@@ -119,10 +119,8 @@ static struct status create_weights(const struct model *m, void **weights, const
     if (w != NULL) {
         w->layers = calloc((size_t)c->n_layers, sizeof *w->layers);
     }
-    if (w == NULL || w->layers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the views of %lld layers",
-                            (long long)c->n_layers);
-    }
+    FAIL_IF(w == NULL || w->layers == NULL, STATUS_MEMORY, "out of memory for the views of %lld layers",
+            (long long)c->n_layers);
     struct weight_view v = {table, sizes_of(c), matrices, vectors, biases};
     for_each_part(c, w, weights_view, &v);
     return status_ok();
@@ -519,9 +517,7 @@ static struct status create(struct model **model, const struct gpt_config *c, co
                             const char *tied)
 {
     struct gpt *t = malloc(sizeof *t);
-    if (t == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a model");
-    }
+    FAIL_IF(t == NULL, STATUS_MEMORY, "out of memory for a model");
     *t = (struct gpt){
         .model = {.type = type,
                   .n_layers = c->n_layers,

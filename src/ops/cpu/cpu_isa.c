@@ -90,12 +90,10 @@ struct status cpu_isa_check(void)
     if (choice.wanted == NULL || choice.best == choice.chosen) {
         return status_ok();
     }
-    if (choice.chosen < N_CPU_ISAS) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "environment variable KILN_ISA is '%s', but this processor has at most %s; unset "
-                            "KILN_ISA, or choose a smaller set",
-                            choice.wanted, cpu_isa_name(choice.best));
-    }
+    FAIL_IF(choice.chosen < N_CPU_ISAS, STATUS_UNAVAILABLE,
+            "environment variable KILN_ISA is '%s', but this processor has at most %s; unset "
+            "KILN_ISA, or choose a smaller set",
+            choice.wanted, cpu_isa_name(choice.best));
     char names[80] = "";
     for (enum cpu_isa i = 0; i < N_CPU_ISAS; i++) {
         size_t at = strlen(names);

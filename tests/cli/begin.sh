@@ -1,6 +1,5 @@
-# The beginning of a test; sourced with $1, the program: sets $kiln, and $dir, a directory that goes when the test ends, as do the
-# file
-# system mounted at $mounted and the process $server_pid, where a test sets them.
+# The beginning of a test; sourced with $1, the program: sets $kiln, and $dir, a directory that is removed when the test ends.
+# So are the file system mounted at $mounted and the process $server_pid, where a test sets them.
 set -euo pipefail
 kiln=$(realpath "$1")
 dir=$(mktemp -d)

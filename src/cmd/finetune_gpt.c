@@ -115,7 +115,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_finetune_gpt = {
     .name = "finetune-gpt",
-    .summary = "let GPT-2 or BLOOM go on learning from your text",
+    .summary = "fine-tune GPT-2 or BLOOM on your text",
     .details =
         "Takes a model with its tokenizer and a text, trains, and prints the perplexity of text that was "
         "held "

@@ -61,7 +61,7 @@ static bool find_folder(char folder[CONFIG_BYTES])
     return false;
 }
 
-/* What is enough to name a configuration: what follows the first '_' of its name, if anything does. */
+/* The short name of a configuration: the part after the first '_', if there is one. */
 static const char *short_name(const char *name)
 {
     const char *dash = strchr(name, '_');

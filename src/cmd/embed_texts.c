@@ -50,13 +50,13 @@ enum { GROUP_TEXTS = 1024 };
 struct group {
     struct session *s;
     struct embed_plan plan;
-    struct buf bytes; /* of all texts, end to end */
+    struct buf bytes; /* bytes of all texts, end to end */
     size_t lengths[GROUP_TEXTS];
     struct text_bytes texts[GROUP_TEXTS];
     size_t n;
     float *vectors; /* [GROUP_TEXTS, plan.width] */
     int64_t n_cut;
-    bool has_warned; /* of a special token in a text */
+    bool has_warned; /* a special token in a text was reported */
 };
 
 static struct status print_vector(struct buf *line, const float *v, int64_t n)
@@ -89,7 +89,7 @@ static struct status run_group(struct group *g)
     return failed(s) ? s : standard_streams_flush();
 }
 
-/* Where kiln's vectors are others than those of sentence-transformers. */
+/* Warns where kiln's vectors differ from those of sentence-transformers. */
 static void warn_of_special(struct group *g, const char *text, size_t n)
 {
     struct added_match m;

@@ -22,14 +22,14 @@ static const char MOMENTS[] = "moments";
 struct entry {
     const char *name;
     const struct stored_tensor *stored;
-    const struct model_tensor *of; /* which is it; NULL: none */
+    const struct model_tensor *of; /* the tensor of the model; NULL: none */
 };
 
 struct group {
     char name[256];
-    struct tensor_file file;  /* of it, or */
-    struct model_files model; /* of this */
-    int64_t n_heads;          /* of attention, whose parts lie in one tensor in some programs' files */
+    struct tensor_file file;  /* the file of the tensors, or */
+    struct model_files model; /* the files of a model */
+    int64_t n_heads;          /* heads of attention, whose parts lie in one tensor in some programs' files */
     struct entry *entries;    /* [n] */
     int n;
 };
@@ -123,7 +123,7 @@ static struct status find_family(const struct model_family **family, int64_t *n_
     *n_heads = 0;
     if (model_place_find_config(path, directory)) {
         TRY(json_read_object(&root, path));
-        /* of an unknown type, tensors are compared by their own names */
+        /* tensors of an unknown type are compared by their own names */
         if (!failed(model_family_parse_config(family, &config, root, path))) {
             *n_heads = (*family)->sizes(config).n_heads;
             free(config);

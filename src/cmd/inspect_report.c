@@ -54,7 +54,7 @@ static json_t *describe_tensors(const struct safetensors *f)
     return rows;
 }
 
-/* Of a file of another program.  Tensors that kiln cannot read say why, in a column of their own. */
+/* Describes a file of another program. Tensors that kiln cannot read say why, in a column of their own. */
 static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_elements)
 {
     json_t *rows = json_array();
@@ -73,7 +73,7 @@ static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_eleme
     return rows;
 }
 
-/* Where an element is: [3, 17]. */
+/* Indices of an element: [3, 17]. */
 static json_t *describe_place(const struct stored_tensor *t, int64_t element)
 {
     json_t *place = json_array();
@@ -114,7 +114,7 @@ static struct status add_nonfinite_of(json_t *report, const struct safetensors *
     return status_ok();
 }
 
-/* Of all files, moments too. */
+/* Adds values that are not finite of all files, moments included. */
 static struct status add_nonfinite_in(json_t *report, const struct checkpoint *c)
 {
     struct status s = inspect_complete(report);
@@ -124,7 +124,7 @@ static struct status add_nonfinite_in(json_t *report, const struct checkpoint *c
     return s;
 }
 
-/* The same of all files of weights. */
+/* Describes the files of weights. */
 static json_t *describe_weights(const struct checkpoint *c)
 {
     json_t *rows = json_array();
@@ -217,7 +217,7 @@ struct status inspect_report_model(json_t **out, const char *path)
     return s;
 }
 
-/* What the metadata says, but for checksums, which were compared. */
+/* Metadata without checksums, which were compared. */
 static json_t *describe_metadata(const struct safetensors *f)
 {
     json_t *metadata = f->metadata == NULL ? json_object() : json_deep_copy(f->metadata);

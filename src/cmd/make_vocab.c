@@ -87,7 +87,7 @@ struct word_pass {
     uint64_t total_bytes;
     int64_t start_ns;
     pthread_mutex_t mutex;
-    struct status ended; /* of the threads' last counts, which they hand over when they end */
+    struct status ended; /* error of the threads' last counts, which they hand over when they end */
 };
 
 struct word_worker {
@@ -172,8 +172,8 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
     return failed(s) ? s : p.ended;
 }
 
-/* Where counted words go that memory has no room for: beside the vocabulary, which has room for files of the
- * size of the text more likely than /tmp, unless it goes to a pipe or a device. */
+/* Finds a place for counted words that do not fit into memory: next to the vocabulary, where files of the
+ * size of the text fit more likely than in /tmp, unless it goes to a pipe or a device. */
 static struct status find_place(char path[FILE_PATH_BYTES], const char *vocab_file)
 {
     bool in_place;
@@ -197,7 +197,7 @@ static struct status write_vocab(const struct vocab_args *a, const struct buf *t
     return s;
 }
 
-/* What is lost is more than its characters: a word with one of them is [UNK] as a whole. */
+/* Characters that are left out cost more than themselves: a word with one of them becomes [UNK]. */
 static void tell_alphabet(const struct wordpiece_train_result *made)
 {
     const double MUCH = 0.002;

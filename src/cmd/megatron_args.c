@@ -39,7 +39,7 @@ static bool has_exact_gelu(const struct megatron_args *a)
 
 /* ---- rules ---- */
 
-/* What has no usual value. */
+/* Checks the flags that have no default. */
 static struct status check_given(const struct command *c, const struct megatron_args *a)
 {
     static const char *const names[] = {
@@ -79,7 +79,7 @@ static struct status check_model(const struct megatron_args *a)
     return status_ok();
 }
 
-/* Of the layers of a chunk, where there are several chunks a stage. */
+/* Checks the layers of a chunk, where a stage has several chunks. */
 static struct status check_stages(const struct megatron_args *a)
 {
     const long long n = a->virtual_stage_layers, layers = a->n_layers, stages = a->mesh.pipeline_parallel;
@@ -259,7 +259,8 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
         o->batch_ramp = a->ramp_text;
     }
     o->run.ranks.global_batch_size = o->run.train_batch_size = g->batch;
-    o->run.gradient_accumulation_steps = g->batch / a->micro_batch_size; /* of all ranks */
+    o->run.gradient_accumulation_steps =
+        g->batch / a->micro_batch_size; /* the number of all ranks together */
     return status_ok();
 }
 
@@ -351,7 +352,7 @@ static struct status set_files(struct megatron_args *a)
     return check_files(a);
 }
 
-/* What is ours under another name or in another unit. */
+/* Sets the settings that have another name or unit in kiln. */
 static struct status set_rest(struct megatron_args *a, int n_ranks)
 {
     struct pretrain_options *o = &a->run;
@@ -378,7 +379,7 @@ static struct status set_rest(struct megatron_args *a, int n_ranks)
     return status_ok();
 }
 
-/* What --deepspeed_config says must be what the flags say. */
+/* Checks that --deepspeed_config and the flags agree. */
 static struct status compare_file(const struct command *c, struct megatron_args *a, int n_ranks)
 {
     struct pretrain_options *o = &a->run;

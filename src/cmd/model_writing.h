@@ -26,7 +26,7 @@ struct model_writing {
     const char *const *files; /* [n_files] the data that the run goes on with */
     int64_t n_files;
     struct status (*after)(const struct model_writing *w, const struct model_dir *m, enum model_task task);
-    const void *context; /* of `after` */
+    const void *context; /* argument of `after` */
 };
 
 /* Opens, writes and verifies, as the struct says. */

@@ -10,11 +10,11 @@
 
 /* ---- units ---- */
 
-/* What the tables count in: a small model would be all zeros in GiB. */
+/* The unit of the tables: a small model would be all zeros in GiB. */
 struct plan_unit {
-    const char *name; /* of memory */
+    const char *name; /* unit of memory */
     double bytes;
-    const char *sent_name; /* of what links carry, whose rates are decimal */
+    const char *sent_name; /* unit of traffic, whose rates are decimal */
     double sent;
 };
 
@@ -31,17 +31,17 @@ struct plan_mesh {
     const char *config_file;
     const struct world_setup *setup;
     double memory_bytes;          /* of a device */
-    struct trainer_config config; /* of one rank; its `ranks` are the mesh */
+    struct trainer_config config; /* configuration of one rank; its `ranks` are the mesh */
     bool has_times;               /* they are asked for */
 
     /* by plan_mesh_count */
     struct rank_plan *stages; /* [pp] */
     struct mesh_forecast times;
-    double needed_bytes; /* of the largest rank */
-    int largest;         /* its stage */
+    double needed_bytes; /* bytes of the largest rank */
+    int largest;         /* stage of the largest rank */
 };
 
-/* Of "4x2x1": tensor parallel, pipeline, data parallel.  STATUS_USAGE. */
+/* Reads "4x2x1": tensor parallel, pipeline, data parallel. STATUS_USAGE. */
 struct status plan_mesh_read(struct mesh_shape *shape, const char *text);
 
 /* Counts bytes and times; without `whole` only until a rank does not fit.  STATUS_USAGE: the model does not
@@ -71,10 +71,10 @@ struct status plan_mesh_check(const struct plan_mesh *p);
 
 /* ---- --search (plan_search.c) ---- */
 
-enum { PLAN_SEARCH_SIZES = 6, PLAN_SEARCH_SHOWN = 10 }; /* of micro-batches: powers of two, from 1 */
+enum { PLAN_SEARCH_SIZES = 6, PLAN_SEARCH_SHOWN = 10 }; /* sizes of micro-batches: powers of two, from 1 */
 
 struct plan_search {
-    struct plan_mesh any; /* what all meshes have in common: its mesh and micro-batches are not read */
+    struct plan_mesh any; /* common part of all meshes: its mesh and micro-batches are not read */
     int64_t world, batch; /* sequences of all devices in a step */
 
     /* by plan_search_run */
@@ -83,8 +83,8 @@ struct plan_search {
     int64_t n_found;
     size_t capacity;
     int64_t n_tried, n_batch, n_model, n_large; /* why the others fell out: see plan_search_append */
-    struct status model_reason;                 /* of the first of n_model */
-    double least_bytes;                         /* of those too large, 0: there is none */
+    struct status model_reason;                 /* error of the first of n_model */
+    double least_bytes;                         /* bytes of the smallest mesh that is too large; 0: none */
 };
 
 /* Plans every mesh of s->world devices, with one and two chunks a stage and micro-batches of 1, 2, 4 ...
@@ -110,8 +110,8 @@ struct plan_report {
     const struct world_setup *setup;
     double memory_bytes; /* of a device */
     bool has_times;
-    struct world_plan stages[ZERO_STAGES]; /* of the devices that were asked for */
-    int stage;                             /* that was asked for */
+    struct world_plan stages[ZERO_STAGES]; /* plan of the devices that were asked for */
+    int stage;                             /* stage that was asked for */
     struct plan_row {                      /* other numbers of devices */
         struct world_plan stages[ZERO_STAGES];
         bool has_times;       /* the batch can be divided among so many */

@@ -11,10 +11,10 @@
 #define OF_NVIDIA "NVIDIA's DeepLearningExamples, PyTorch BERT, fp16"
 #define OF_PEER   "PyTorch 2.11 tuned, on one H200, forward and backward without the update"
 
-/* What others have published of training a model, to stand beside a plan. */
+/* A published figure of training a model, shown next to a plan. */
 struct published_figure {
     const char *model;                     /* model_type.name */
-    const char *device;                    /* of ops/machines.h */
+    const char *device;                    /* name in ops/machines.h */
     int64_t layers, hidden, length, world; /* world 0: of any number of devices */
     const char *figure, *source;
 };
@@ -175,7 +175,7 @@ static void append_time_row(struct buf *b, const char *what, double fast, double
     buf_printf(b, "%-40s%10.4f%10.4f%9.1f %%\n", what, fast, slow, 100 * fast / p->step_s.fast);
 }
 
-/* What overlaps: task/world_plan.h. */
+/* Times, with their overlap (task/world_plan.h). */
 static void append_times(struct buf *b, const struct plan_report *r)
 {
     const struct world_plan *p = &r->stages[r->stage];

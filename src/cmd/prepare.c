@@ -263,7 +263,7 @@ static struct status make_sets(struct prepare_config *c, const struct prepare_ar
     return status_ok();
 }
 
-/* What decides the bytes of the output: all flags but those that say how to get there. */
+/* The settings that decide the bytes of the output: all flags except those that say how to get there. */
 static json_t *make_settings(const struct prepare_args *a, const struct tokenizer *t)
 {
     static const char *const others[] = {"input",      "input_file", "input_files", "datasets",

@@ -12,7 +12,7 @@
 enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10 };
 
 struct variant {
-    const char *says; /* what the defaults are, for a log line; NULL: none is written */
+    const char *says; /* name of the defaults for a log line; NULL: none is written */
     struct {
         const char *flag, *text; /* where this variant's default differs from the flag's */
     } defaults[MOST_DEFAULTS];

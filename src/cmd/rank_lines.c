@@ -157,9 +157,9 @@ struct status rank_lines_look_through(struct rank_lines *l,
     return comm_agree(l->world, s);
 }
 
-/* What the first rank tells the others before a line. */
+/* Header that the first rank sends before a line. */
 struct head {
-    struct status status; /* of its reading */
+    struct status status; /* status of reading the line */
     int64_t number, n;
     int32_t has_line, asks_again; /* neither: there is none left, or none yet */
 };

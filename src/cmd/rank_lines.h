@@ -9,8 +9,8 @@
 /* The lines of a file or of standard input, which may not have come yet. */
 struct line_input {
     int fd;
-    const char *name; /* for messages: "standard input", or the path */
-    struct buf bytes; /* what was read */
+    const char *name; /* name for messages: "standard input", or the path */
+    struct buf bytes; /* bytes that were read */
     size_t at;        /* where the next line begins in it */
     int64_t number;   /* of the last line, from 1 */
     bool at_end;
@@ -18,7 +18,7 @@ struct line_input {
 
 struct rank_lines {
     const struct comm *world; /* borrowed */
-    struct line_input input;  /* of the first rank */
+    struct line_input input;  /* input of the first rank */
     double wait_s;            /* at most between two calls of the other ranks, which have a deadline */
     int64_t number;           /* of the last line, from 1 */
     struct buf heard;         /* the last line, of the others */

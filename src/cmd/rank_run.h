@@ -24,7 +24,7 @@ struct status rank_run_refuse(struct status s);
 /* Ends the ranks' work together: returns the error of whichever failed, and `s` if none has. */
 struct status rank_run_end(struct comm *world, struct status s);
 
-/* The same once all have agreed that they are done: each ends when it has ended the rest of its work. */
+/* Ends the ranks once all have agreed that they are done: each ends when the rest of its work has ended. */
 struct status rank_run_leave(struct comm *world, struct status s);
 
 /* The flags of a mesh of the ranks. */

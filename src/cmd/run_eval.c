@@ -47,7 +47,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* What measures, and where it prints. */
+/* The model that measures, and the place to print. */
 struct evaluation {
     const struct eval_args *args;
     const struct input_paths *paths;
@@ -58,7 +58,7 @@ struct evaluation {
 /* ---- texts of several ranks ---- */
 
 struct hashing {
-    uint64_t chain[2]; /* of all before, and of one text */
+    uint64_t chain[2]; /* hash of all texts before, and of one text */
 };
 
 static void hash(struct hashing *h, const void *bytes, size_t n)
@@ -168,7 +168,7 @@ static struct status print_last_words(const struct last_words *l, bool json)
     return failed(s) ? s : standard_streams_flush();
 }
 
-/* Where texts go, and what encodes them. */
+/* Texts for last words, and the scratch that encodes them. */
 struct last_word_texts {
     struct last_words words;
     struct tokenizer_scratch *scratch;

@@ -70,7 +70,7 @@ static const struct option options[] = {
 struct prompt {
     struct generation g; /* first */
     struct buf text;
-    bool is_begun;    /* its own text is printed */
+    bool is_begun;    /* the prompt's own text is printed */
     size_t n_printed; /* bytes of the new text, or ids */
     struct prompt *next;
 };
@@ -84,9 +84,9 @@ struct answers {
     const struct tensor_ranks *ranks;
     struct rank_lines input;
     bool is_given;         /* --prompt was taken */
-    struct prompt *first;  /* that is not printed to its end */
+    struct prompt *first;  /* first prompt that is not printed to its end */
     struct prompt *ended;  /* printed, and still known to generate until it asks for the next */
-    struct status failure; /* of the first text that failed; the others go on */
+    struct status failure; /* error of the first text that failed; the others continue */
 };
 
 /* ---- printing ---- */
@@ -100,7 +100,7 @@ static struct status print_json(const struct prompt *p)
     return s;
 }
 
-/* What a model says need not be UTF-8. */
+/* Prints a text; a model's output need not be UTF-8. */
 static struct status print_text(struct prompt *p)
 {
     const struct generation *g = &p->g;

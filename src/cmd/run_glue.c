@@ -61,8 +61,8 @@ struct layout {
 
 struct task {
     const char *name, *directory;
-    const char *labels;         /* of a classification; NULL: numbers from 0 to 5 */
-    const char *metric, *title; /* of data/class_score.h, the one that published tables have */
+    const char *labels;         /* labels of a classification; NULL: numbers from 0 to 5 */
+    const char *metric, *title; /* name in data/class_score.h, of the metric that published tables have */
     const char *epochs;
     struct layout layouts[MOST_LAYOUTS]; /* the first that is there is read */
 };
@@ -88,9 +88,9 @@ static const struct task tasks[N_TASKS] = {
 struct glue_run {
     const struct glue_args *args;
     int n_settings;
-    const char *const *settings;       /* of the user: [TASK.]FLAG[=VALUE] */
+    const char *const *settings;       /* settings of the user: [TASK.]FLAG[=VALUE] */
     const struct task *tasks[N_TASKS]; /* [n] that were asked for */
-    json_t *scores[N_TASKS];           /* of a task's metric in seeds.json: values, mean, deviation */
+    json_t *scores[N_TASKS];           /* scores of a task's metric in seeds.json: values, mean, deviation */
     int n;
 };
 

@@ -117,14 +117,14 @@ static struct status check_program(const struct program *p)
         words_add(&flags, "%s", p->words.owned[i]);
     }
     struct status s = words_status(&flags);
-    log_set_level(LOG_WARNING); /* what the ranks log themselves */
+    log_set_level(LOG_WARNING); /* the ranks log the rest themselves */
     s = failed(s) ? s : command_check(c, flags.n, flags.list);
     log_set_level(LOG_INFO);
     words_fini(&flags);
     return status_context(s, "kiln %s", c->name);
 }
 
-/* Where the ranks run; an empty list leaves it to Slurm. */
+/* Hosts on which the ranks run; an empty list leaves it to Slurm. */
 static struct status find_hosts(struct launch_job *job, const struct launch_args *a)
 {
     bool here = a->hostfile == NULL && a->world_info == NULL;
@@ -274,7 +274,7 @@ static struct status become_launcher(const struct words *program)
     TRY(words_status(program));
     signal(SIGPIPE, SIG_IGN);
     setenv("PRTE_MCA_prte_keep_fqdn_hostnames", "1",
-           0); /* as orte_keep_fqdn_hostnames for Open MPI 4 (launch/mpi_command.h) */
+           0); /* like orte_keep_fqdn_hostnames for Open MPI 4 (launch/mpi_command.h) */
     prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
     if (getppid() == 1) { /* it was killed before it could be said */
         return status_error(STATUS_PREEMPTED, "kiln launch has ended, so nothing was started");

@@ -56,7 +56,7 @@ static struct status append_document(void *self, const int32_t *ids, int64_t n, 
 struct measuring {
     struct perplexity p;
     const struct kneser_ney *model;
-    struct buf stream; /* of one document */
+    struct buf stream; /* tokens of one document */
 };
 
 static struct status measure_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)

@@ -280,7 +280,7 @@ static struct status print_report(const struct plan_report *r, bool as_json)
     return s;
 }
 
-/* What would fit: "with --world 8 --zero 1"; false: nothing. */
+/* Appends the smallest world that would fit: "with --world 8 --zero 1"; *found is false if none does. */
 static struct status put_smallest(struct buf *text, bool *found, const struct plan_report *r,
                                   int64_t recompute)
 {

@@ -266,7 +266,7 @@ static const struct run_flag_names names = {.data = "--input_dir",
                                             .batch = "--train_batch_size",
                                             .command = "pretrain"};
 
-/* What is trained, by the family of the configuration. */
+/* Finds the kind of pre-training by the family of the configuration. */
 static struct status find_kind(struct pretrain_args *a)
 {
     const struct model_family *family;
@@ -278,7 +278,7 @@ static struct status find_kind(struct pretrain_args *a)
             "--data_cache_path needs --megatron_order: other orders have no files");
     if (a->run.run.config_file == NULL ||
         failed(model_family_read_config(&family, &config, &root, a->run.run.config_file))) {
-        return status_ok(); /* what is wrong with it is said where it is read */
+        return status_ok(); /* its errors are reported where it is read */
     }
     const struct pretrain_kind *decoder = gpt_pretrain_find(family);
     a->dropout = decoder == NULL ? 0 : largest_dropout(config);

@@ -16,7 +16,7 @@ struct train_command {
     const struct emulation_options *emulation; /* the same */
     bool replaces;        /* a script, whose environment variables are named in a log line */
     const char *log_freq; /* the flag that also says how often lines for people come; NULL: there is none */
-    const struct finetune_task *task; /* of finetune_command_run, else NULL */
+    const struct finetune_task *task; /* task of finetune_command_run, else NULL */
 
     /* Trains with a copy of the arguments, whose settings have the ranks.  Of a task all ranks have agreed
      * then, and each ends by itself. */

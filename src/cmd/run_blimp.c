@@ -69,9 +69,8 @@ struct pair {
 struct blimp {
     const struct blimp_args *args;
     struct session session;
-    struct likelihood
-        texts; /* texts of the pairs: the right sentence of pair i is text 2 i, the wrong one 2 i + 1 */
-    struct buf pairs; /* struct pair [n] */
+    struct likelihood texts; /* the right sentence of pair i is text 2 i, the wrong one 2 i + 1 */
+    struct buf pairs;        /* struct pair [n] */
     int64_t n;
     json_t *result; /* result as --json writes it; "accuracy" counts right pairs until all are counted */
 };

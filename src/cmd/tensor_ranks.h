@@ -15,9 +15,8 @@
                    "loads its slice of the weights only, and the first one reads and prints")
 
 struct tensor_ranks {
-    int n; /* slices */
-    struct comm
-        world; /* ranks that share the model; one rank: there are no others, or none yet in a dry run */
+    int n;             /* slices */
+    struct comm world; /* ranks that share the model; one: no others, or a dry run */
     struct comm_device tensors;
     struct comm_peers peers;
 };

@@ -84,7 +84,7 @@ static void count(void *context, const unsigned char *bytes, size_t n)
     block_sums_add(&f->sums, bytes, n);
 }
 
-/* Counts what is kept, and drops what is behind it. */
+/* Counts what is kept, and drops what is after it. */
 static struct status keep(struct append_file *f, struct append_mark from)
 {
     struct status s = append_file_read(f->path, from.n_bytes, count, f);

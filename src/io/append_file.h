@@ -1,8 +1,8 @@
 /* append_file: a file that grows over several runs.
  *
  * The rule: what counts is a mark, a length and a checksum that the caller keeps elsewhere.  Bytes before the
- * mark are kept, and compared with its checksum when the file is opened again; bytes behind it are of a run
- * that died, and are dropped. */
+ * mark are kept, and compared with its checksum when the file is opened again; bytes after it are those of a
+ * run that died, and are dropped. */
 #ifndef KILN_IO_APPEND_FILE_H
 #define KILN_IO_APPEND_FILE_H
 
@@ -14,8 +14,8 @@ enum { BLOCK_SUMS_BYTES = 1 << 20 };
 
 struct block_sums {
     struct buf crcs; /* u32 each: of the complete blocks, and after block_sums_end also of the last one */
-    uint32_t crc;    /* of the block that is being filled */
-    size_t filled;   /* its bytes */
+    uint32_t crc;    /* CRC-32C of the block that is being filled */
+    size_t filled;   /* bytes of that block so far */
 };
 
 /* Adds the next bytes of the file.  Failure is sticky: buf_status of `crcs`. */
@@ -38,12 +38,13 @@ struct append_file {
     int fd;
     unsigned char *buffer; /* NULL: not open */
     size_t buffered;
-    struct append_mark mark; /* of the bytes that left the buffer: after append_file_sync, of all */
-    struct block_sums sums;  /* likewise */
-    struct status status;    /* the first failure */
+    /* length and CRC-32C of the bytes that left the buffer: after append_file_sync, of all bytes */
+    struct append_mark mark;
+    struct block_sums sums; /* sums of the same bytes */
+    struct status status;   /* the first failure */
 };
 
-/* Opens a file for the bytes behind the mark; {0} makes a new file or empties an old one.  STATUS_DATA: the
+/* Opens a file for the bytes after the mark; {0} makes a new file or empties an old one.  STATUS_DATA: the
  * file is shorter than the mark, or its bytes are others; STATUS_IO. */
 struct status append_file_open(struct append_file *f, const char *path, struct append_mark from);
 void append_file_put(struct append_file *f, const void *bytes, size_t n);

@@ -1,4 +1,4 @@
-/* bump: an allocator that only grows, up to a limit, and is freed as a whole.  Readers of untrusted files
+/* bump: an allocator that only grows, up to a limit, and is freed all at once.  Readers of untrusted files
  * allocate from it, so that no file can make them use more memory than the limit. */
 #ifndef KILN_IO_BUMP_H
 #define KILN_IO_BUMP_H
@@ -13,7 +13,7 @@ struct bump {
     struct bump_block *newest;
     size_t left;   /* bytes free in the newest block */
     size_t used;   /* bytes in all blocks */
-    size_t limit;  /* of `used` */
+    size_t limit;  /* most bytes that `used` may reach */
     bool exceeded; /* an allocation would have passed the limit */
     bool failed;   /* an allocation failed: over the limit, or out of memory */
 };

@@ -42,7 +42,7 @@ void byte_stream_warn(const struct byte_stream *s, const char *format, ...)
     }
 }
 
-/* A file that was cut while it is read would otherwise look like a whole one that is shorter. */
+/* A file that was cut while it is read would otherwise look like a complete one that is shorter. */
 struct status byte_stream_check_size(const struct byte_stream *s)
 {
     struct stat info;

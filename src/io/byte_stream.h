@@ -25,16 +25,16 @@ struct byte_stream {
     const struct byte_stream_kind *kind; /* NULL: not open */
     const char *path;                    /* borrowed */
     int fd;
-    uint64_t file_bytes; /* of the file when it was opened */
+    uint64_t file_bytes; /* size of the file when it was opened */
     uint64_t file_at;    /* bytes of the file read so far, for progress */
     uint64_t offset;     /* unpacked bytes read so far */
     bool at_gap;         /* the bytes that follow in the file were damaged, and are left out */
     bool ends_early;     /* the file ended where more had to follow; known at the end */
     int64_t n_damaged;   /* parts left out */
-    bool quiet;          /* what is wrong with files is only counted; the caller sets it */
+    bool quiet;          /* damage of files is counted and not logged; the caller sets it */
     void *state;         /* the kind's own */
 
-    pthread_mutex_t mutex; /* of all below */
+    pthread_mutex_t mutex; /* guards all fields below */
     pthread_cond_t left;
     int n_helpers;
     bool accepts_help;
@@ -68,7 +68,7 @@ void byte_stream_close(struct byte_stream *s);
  * file that unpacks to 100 times its size, over 64 MiB. */
 struct status byte_stream_read(struct byte_stream *s, void *to, size_t n, size_t *got);
 
-/* Goes on behind a gap. */
+/* Continues after a gap. */
 void byte_stream_pass_gap(struct byte_stream *s);
 
 /* The place of a byte that was read, at most BYTE_STREAM_PLACES blocks ago, or else one from which unpacking
@@ -77,11 +77,11 @@ enum { BYTE_STREAM_PLACES = 256 };
 struct byte_place byte_stream_place(const struct byte_stream *s, uint64_t offset);
 struct status byte_stream_seek(struct byte_stream *s, struct byte_place place);
 
-/* Unpacks a piece ahead of the reading thread, for which any other thread may call it.  False if there was
- * nothing to do. */
+/* Unpacks a piece ahead of the reading thread; any other thread may call it.  False if there was nothing to
+ * do. */
 bool byte_stream_help(struct byte_stream *s);
 
-/* Whether it is compressed: then its places are not bytes of the file. */
+/* Whether the stream is compressed: then its places are not bytes of the file. */
 bool byte_stream_is_packed(const struct byte_stream *s);
 
 /* ---- for kinds ---- */

@@ -52,7 +52,7 @@ static struct status grow(struct bzip2_bytes *out)
     return status_ok();
 }
 
-/* Unpacks a whole stream; *good tells whether it was one.  libbz2 does not say that it leaves `stream` as it
+/* Unpacks a complete stream; *good is whether it was one.  libbz2 does not say that it leaves `stream` as it
  * is. */
 static struct status unpack_stream(struct bzip2_bytes *out, const char *stream, size_t n, bool *good)
 {

@@ -36,7 +36,7 @@ struct bzip2_scan {
     size_t n;
 };
 
-/* Sets *bit to where the next mark at or behind *bit begins, or to the file's end.  STATUS_IO. */
+/* Sets *bit to where the next mark at or after *bit begins, or to the file's end.  STATUS_IO. */
 struct status bzip2_block_next(struct bzip2_scan *scan, const struct byte_stream *s, uint64_t *bit,
                                enum bzip2_mark *mark);
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    KEPT_BYTES =
-        4 << 20,       /* of an idle block: a block of text needs less, one of repeated bytes up to 46 MB */
+    /* most memory that an idle block keeps: a block of text needs less, one of repeated bytes up to 46 MB */
+    KEPT_BYTES = 4 << 20,
     NAMED_BLOCKS = 10, /* damaged blocks that get a line each */
     MAGIC_BYTES = BZIP2_MAGIC_BITS / 8,
     CRC_BITS = 32,
@@ -21,8 +21,8 @@ enum block_state { BLOCK_FOUND, BLOCK_BEGUN, BLOCK_DONE };
 
 struct block {
     uint64_t begin, end;   /* bits of the file */
-    enum bzip2_mark after; /* what is at `end` */
-    uint32_t stream_crc;   /* if that is the end of a stream */
+    enum bzip2_mark after; /* kind of the mark at `end` */
+    uint32_t stream_crc;   /* check sum of the stream, if that mark is its end */
     enum block_state state;
     bool good;
     uint32_t crc;
@@ -36,15 +36,15 @@ struct bzip2 {
     struct block *blocks;
     int64_t n_blocks;
 
-    /* of the reading thread */
+    /* fields of the reading thread */
     size_t block_at;      /* bytes taken of block n_taken */
     int64_t absorbed;     /* number of a block that was part of the one before it, or -1 */
-    uint32_t stream_crc;  /* of the blocks of this stream so far */
-    bool stream_is_whole; /* all of them were read, and were good */
+    uint32_t stream_crc;  /* check sum of the blocks of this stream so far */
+    bool stream_is_whole; /* all blocks of this stream were read, and were good */
     struct byte_place first, places[BYTE_STREAM_PLACES];
     int64_t n_places;
 
-    pthread_mutex_t mutex; /* of all below */
+    pthread_mutex_t mutex; /* guards all fields below */
     pthread_cond_t changed;
     int64_t n_found, n_begun, n_taken;
     bool is_scanning, found_all;
@@ -65,7 +65,7 @@ static bool recognises(const unsigned char *head, size_t n)
 
 /* ---- finding blocks ---- */
 
-/* The check sum behind a mark. */
+/* Reads the check sum after a mark. */
 static struct status read_stream_crc(const struct byte_stream *s, uint64_t mark, uint32_t *crc)
 {
     unsigned char b[5] = {0};
@@ -95,7 +95,7 @@ static struct status check_tail(struct bzip2 *z, uint64_t stream_end)
     return status_ok();
 }
 
-/* Sets next_begin to the first block at or behind the bit, or found_all. */
+/* Sets next_begin to the first block at or after the bit, or found_all. */
 static struct status find_begin(struct bzip2 *z, uint64_t bit)
 {
     enum bzip2_mark mark;
@@ -405,8 +405,8 @@ static struct status open_bzip2(struct byte_stream *s)
     pthread_mutex_init(&z->mutex, NULL);
     pthread_cond_init(&z->changed, NULL);
     s->state = z;
-    /* for each thread a block that it unpacks and one that waits to be read, and one more that is being
-     * read */
+    /* two blocks for each thread, one that it unpacks and one that waits to be read, and one more that is
+     * being read */
     z->n_blocks = 2 * (int64_t)parallel_n_parts() + 1;
     z->blocks = calloc((size_t)z->n_blocks, sizeof *z->blocks);
     struct status status = z->blocks == NULL

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 enum {
-    BLOCKS_PER_PART = 16, /* of 64 KiB: some milliseconds, beside which starting a thread is nothing */
+    BLOCKS_PER_PART = 16, /* blocks of 64 KiB: some milliseconds; starting a thread takes much less */
     LEVEL = 1,            /* a higher one takes twice the time, for a few percent */
     WINDOW = 15,          /* the largest, and what readers expect */
     MEMORY = 8            /* zlib's default */

@@ -1,7 +1,7 @@
 /* deflate_blocks: equal blocks of an array of integers, each compressed by itself on all cores, as HDF5's
  * filters "shuffle" and "deflate" (zlib's format, RFC 1950) have it.
  *
- * The rule: what a block becomes depends on the array alone, not on the number of threads.
+ * The rule: the compressed bytes of a block depend on the array alone, not on the number of threads.
  *
  * The first bytes of all integers come first, then the second ones, and so on: the high bytes are then long
  * runs of zeros.  In samples of pre-training little but such runs repeats, so deflate looks for runs only
@@ -20,7 +20,7 @@ struct deflate_blocks {
     const char *data; /* [n_bytes], borrowed */
     size_t n_bytes;
     size_t block_bytes;   /* the last block is filled up with zeros */
-    size_t integer_bytes; /* of one integer; a block is a number of them */
+    size_t integer_bytes; /* size of one integer; block_bytes is a multiple of it */
 };
 
 /* Gets block `index`, compressed; `packed` is borrowed until it returns. */

@@ -17,11 +17,11 @@ struct dllog {
     double start_s;
 };
 
-/* What a record is about. */
+/* Subject of a record. */
 enum dllog_form {
-    DLLOG_PARAMETER, /* the run as a whole, at its start */
+    DLLOG_PARAMETER, /* the complete run, at its start */
     DLLOG_ITERATION, /* a step of training: [epoch, step] */
-    DLLOG_SUMMARY,   /* the run as a whole, at its end: [] */
+    DLLOG_SUMMARY,   /* the complete run, at its end: [] */
 };
 
 struct dllog_step {
@@ -44,8 +44,8 @@ void dllog_print(const char *line);
 /* A real as Python's repr spells it. */
 void dllog_append_real(struct buf *b, double value);
 
-/* The parts of it, for tests: the lines without their newline.  `wall_s` and `start_s` are seconds since
- * 1970. */
+/* The parts of dllog_write, for tests: the lines without their newline.  `wall_s` and `start_s` are seconds
+ * since 1970. */
 void dllog_append_line(struct buf *b, double wall_s, double start_s, struct dllog_step step,
                        const json_t *data);
 void dllog_append_printed(struct buf *b, double wall_s, struct dllog_step step, const json_t *data);

@@ -1,4 +1,4 @@
-/* file: reading by mmap, and writing so that a crash never leaves a file that looks whole: it is written
+/* file: reading by mmap, and writing so that a crash never leaves a file that looks complete: it is written
  * under a temporary name in the same directory (io/temporary.h), fsynced, renamed, and the directory fsynced.
  *
  * A link is followed: its target is written, and the link stays.  An existing path that is not a regular file
@@ -21,7 +21,7 @@ enum { FILE_PATH_BYTES = 1024 };
 struct status file_make_path(char path[FILE_PATH_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A whole file, read-only. */
+/* A complete file, read-only. */
 struct file_map {
     const unsigned char *data; /* [n]; not NUL-terminated */
     size_t n;
@@ -36,8 +36,9 @@ struct status file_map_open(struct file_map *m, const char *path);
 struct status file_map_check(const struct file_map *m, const char *path);
 void file_map_close(struct file_map *m);
 
-/* What tells large files apart that have no checksums: the CRC-32C, behind that of others of the n files, of
- * the size and of 64 / n blocks of 64 KiB, spread evenly from the first to the last, or one in the middle. */
+/* A CRC-32C of samples, to distinguish large files that have no checksums.  `crc` is that of the files before
+ * this one, 0 at first.  Samples are the size and 64 / n_files blocks of 64 KiB, spread evenly from the first
+ * to the last, or one in the middle; of a smaller file all bytes. */
 uint32_t file_map_sample(uint32_t crc, const struct file_map *m, int64_t n_files);
 
 /* A file being written, buffered.  Failure is sticky and reported by file_writer_commit. */
@@ -72,9 +73,9 @@ struct status file_write_atomic(const char *path, const void *bytes, size_t n);
  * STATUS_USAGE: too long, or a loop. */
 struct status file_follow_links(char path[FILE_PATH_BYTES]);
 
-/* Where a file for `path` is written: the end of its chain of links, which need not exist.  For something
- * that exists and cannot be replaced it is `path` itself, and *in_place is set.  STATUS_USAGE: empty, too
- * long, or a loop. */
+/* Finds the path to which a file for `path` is written: the end of its chain of links, which need not exist.
+ * If something exists that cannot be replaced, the target is `path` itself, and *in_place is set.
+ * STATUS_USAGE: empty, too long, or a loop. */
 struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, bool *in_place);
 
 /* Opens a log of lines for writing.  With `append` it continues an existing file, first adding a newline if a
@@ -92,7 +93,7 @@ struct status file_lines_open(FILE **file, const char *path, bool append);
 struct status file_check_output(const char *path, uint64_t bytes_wanted);
 
 /* For a directory that will be made, with its parents, if missing.  Up to `longest_suffix` bytes will be
- * appended to its path, slash and temporary names included (those of file_writer need no room). */
+ * appended to its path, slash and temporary names included (those of file_writer need no space). */
 struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted);
 
 /* The part of file_check_output_directory that writes nothing: for a dry run. */
@@ -108,14 +109,15 @@ bool file_is_directory(const char *path);
 /* Whether both paths lead to the same file or directory, by device and inode. */
 bool file_is_same(const char *a, const char *b);
 
-/* The same, also where the file is not there yet. */
+/* Whether both paths lead to the same file, which need not exist yet: its directory and name are then
+ * compared. */
 bool file_is_same_name(const char *a, const char *b);
 
 /* Whether the name `path`, itself no link, is still that of the open file. */
 bool file_is_open_as(int fd, const char *path);
 
-/* The longest existing prefix of `path`, in whole names: "" if not even the first exists.  STATUS_USAGE: too
- * long. */
+/* The longest existing prefix of `path`, in complete names: "" if not even the first exists.  STATUS_USAGE:
+ * too long. */
 struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path);
 
 /* The directory that holds `path`, which does not end in a slash: "." where it names none. */

@@ -15,7 +15,8 @@ struct status file_lock_open(int *fd, const char *path);
  * or executes another program. */
 bool file_lock_try(int fd);
 
-/* The same, but waits up to 5 seconds for a process that holds the lock only while it writes a file. */
+/* Locks as file_lock_try does, but waits up to 5 seconds for a process that holds the lock only while it
+ * writes a file. */
 bool file_lock_wait(int fd);
 
 #endif

@@ -42,7 +42,7 @@ static struct status follow_once(char path[FILE_PATH_BYTES], bool *is_link)
 
 struct status file_follow_links(char path[FILE_PATH_BYTES])
 {
-    enum { MOST_LINKS = 40 }; /* as the kernel's MAXSYMLINKS */
+    enum { MOST_LINKS = 40 }; /* the kernel's MAXSYMLINKS */
     char given[64];
     bool is_link = true;
     snprintf(given, sizeof given, "%s", path);
@@ -116,7 +116,7 @@ static struct status open_in_place(int *fd, const char *path)
     return status_ok();
 }
 
-/* ---- files as a whole ---- */
+/* ---- complete files ---- */
 
 struct status file_writer_open(struct file_writer *w, const char *path)
 {

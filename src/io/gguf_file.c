@@ -11,7 +11,7 @@ struct reading {
     struct gguf_file *file;
     struct span span;
     const char *source;
-    uint64_t alignment, data; /* of tensors; where the first of them begins */
+    uint64_t alignment, data; /* alignment of tensors; offset of the first one in the file */
     uint64_t used;            /* bytes of the data up to the end of the tensor before */
 };
 

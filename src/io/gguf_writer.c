@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements that are converted at once, whole blocks; and their bytes. */
+/* Elements that are converted at once, complete blocks; and their bytes. */
 enum { CHUNK = 1 << 16, ROOM = 4 * CHUNK };
 
 void gguf_writer_init(struct gguf_writer *w)
@@ -92,7 +92,7 @@ static uint64_t bytes_of(const struct gguf_item *item)
     return bytes;
 }
 
-/* What the file says of a tensor; dims are written with the fastest first. */
+/* Describes a tensor in the file's header; dims are written with the fastest first. */
 static void put_item(struct buf *b, const struct gguf_item *item, uint64_t at)
 {
     put_text(b, item->name, strlen(item->name));

@@ -1,8 +1,8 @@
 /* gguf_writer: writes GGUF files, version 3 (github.com/ggml-org/ggml, "GGUF"), which llama.cpp loads: pairs
- * of a key and a value, what the tensors are, and their elements, each tensor at a multiple of 32 bytes.  No
- * idea of a model.
+ * of a key and a value, descriptions of the tensors, and their elements, each tensor at a multiple of 32
+ * bytes.  It knows nothing of models.
  *
- * The rule: nothing is at the path before the file is whole; of the elements only a buffer is in memory. */
+ * The rule: nothing is at the path before the file is complete; only a buffer of elements is in memory. */
 #ifndef KILN_IO_GGUF_WRITER_H
 #define KILN_IO_GGUF_WRITER_H
 
@@ -24,7 +24,7 @@ struct gguf_writer {
     struct file_writer file;
     const struct gguf_item *items; /* [n], borrowed until the commit */
     int n, next;                   /* the item that the next put supplies */
-    unsigned char *room;           /* for elements in the type of the file */
+    unsigned char *room;           /* buffer for elements in the type of the file */
 };
 
 /* Begins a file in memory: keys first, then tensors. */
@@ -40,14 +40,15 @@ void gguf_put_list(struct gguf_writer *w, const char *key, enum gguf_value type,
 void gguf_put_list_text(struct gguf_writer *w, const char *text, size_t n);
 void gguf_put_list_i32(struct gguf_writer *w, int32_t value);
 
-/* Writes the pairs and what the tensors are.  After a failure there is nothing to abandon. */
+/* Writes the pairs and the descriptions of the tensors.  After a failure there is nothing to abandon. */
 struct status gguf_writer_open(struct gguf_writer *w, const char *path, const struct gguf_item *items, int n);
 
 /* Writes the next tensor from `t`, dense fp32 of the shape of its item.  A value that fp16 cannot hold fails
  * the commit with STATUS_NUMERIC. */
 void gguf_writer_put(struct gguf_writer *w, tensor t);
 
-/* As file_writer_commit: durable and in place, or removed.  Frees the writer either way. */
+/* Commits the file as file_writer_commit does: durable and in place, or removed.  Frees the writer either
+ * way. */
 struct status gguf_writer_commit(struct gguf_writer *w);
 
 /* Frees a writer that was not opened. */

@@ -16,7 +16,7 @@
 /* The CRC-32C of a dataset's values, as an attribute of it; files of other programs have none. */
 static const char SUM[] = "kiln_crc32c";
 
-enum { DEFLATE_LEVEL = 1 }; /* as a note for readers, who do not need it */
+enum { DEFLATE_LEVEL = 1 }; /* recorded in the file for readers, who do not need it */
 
 /* The size that the rows of a chunk come to: about what h5py guesses for files of this kind. */
 static const size_t CHUNK_BYTES = 1 << 16;
@@ -45,7 +45,7 @@ static herr_t take_description(unsigned i, const H5E_error2_t *error, void *text
     return 0;
 }
 
-/* What libhdf5 found wrong, innermost first. */
+/* The error that libhdf5 describes, innermost first. */
 static struct status library_error(enum status_code code, const char *path, const char *what)
 {
     char text[160] = "no reason given";
@@ -215,7 +215,7 @@ struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, 
     return s;
 }
 
-/* The rows of a chunk: chunks are of whole rows. */
+/* The number of rows in a chunk: chunks have complete rows. */
 static hsize_t chunk_rows(const struct hdf5_array *a)
 {
     hsize_t rows = row_bytes(a) < CHUNK_BYTES ? CHUNK_BYTES / row_bytes(a) : 1;

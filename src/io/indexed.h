@@ -7,7 +7,7 @@
  * Document d is the sequences [bounds[d], bounds[d + 1]).  For BERT a sequence is a sentence.  Everything is
  * little endian and, because of the odd header, unaligned.
  *
- * The rule: opening checks the whole index against the lengths of both files, so that no later access can
+ * The rule: opening checks the complete index against the lengths of both files, so that no later access can
  * leave them; token ids are not checked here, because their limit is the vocabulary's.
  *
  * Source: MMapIndexedDataset in Megatron-DeepSpeed, megatron/data/indexed_dataset.py. */
@@ -57,7 +57,7 @@ static inline int64_t indexed_first_sequence(const struct indexed *x, int64_t do
 /* The document that `sequence` is part of; O(log n_documents). */
 int64_t indexed_find_document(const struct indexed *x, int64_t sequence);
 
-/* Copies the tokens [begin, begin + n) of the whole store to ids[n]. */
+/* Copies the tokens [begin, begin + n) of the complete store to ids[n]. */
 void indexed_copy(const struct indexed *x, int32_t *ids, int64_t begin, int64_t n);
 
 /* The head of an index. */
@@ -96,17 +96,18 @@ struct indexed_writer {
  * the vocabulary has fewer than 65,500 pieces, else 4. */
 struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size);
 
-/* The same from a place that indexed_writer_save returned.  STATUS_DATA: the files are others. */
+/* Opens a writer at a place that indexed_writer_save returned.  STATUS_DATA: the files are not those of that
+ * place. */
 struct status indexed_writer_continue(struct indexed_writer *w, const char *prefix, int64_t vocab_size,
                                       const struct indexed_place *from);
 
-/* tokens[n] of token_bytes, 2 or 4, each; of 2 bytes, an id must be below 65,536. */
+/* Packs ids[n] as tokens[n] of token_bytes each, 2 or 4; for 2 bytes, an id must be below 65,536. */
 void indexed_pack(void *tokens, const int32_t *ids, int64_t n, int token_bytes);
 
 /* Appends one sequence; ids must be below the vocabulary's size.  Failure is sticky. */
 void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n);
 
-/* The same of tokens as a file with this many bytes a token has them (indexed_pack). */
+/* Appends one sequence of tokens that indexed_pack made with the store's bytes per token. */
 void indexed_writer_add_packed(struct indexed_writer *w, const void *tokens, int64_t n);
 
 /* Ends a document: the sequences added since the last call. */

@@ -4,8 +4,8 @@
 
 #include "core/json.h"
 
-/* Writes the document as json_to_text formats it, whole or not at all, and takes ownership of it.  A NULL
- * document means that memory ran out: STATUS_MEMORY. */
+/* Writes the document as json_to_text formats it, completely or not at all, and takes ownership of it.  A
+ * NULL document means that memory ran out: STATUS_MEMORY. */
 struct status json_file_write(const char *path, json_t *root);
 
 #endif

@@ -16,7 +16,7 @@ static struct status refuse(const char *path, const char *what)
     return status_error(STATUS_DATA, "%s: %s", path, what);
 }
 
-/* The header's text: its place behind the magic bytes and the version, and its length. */
+/* The header's text: its place after the magic bytes and the version, and its length. */
 static struct status find_header(const struct file_map *map, const char *path, size_t *begin, size_t *n)
 {
     const unsigned char *at = map->data;
@@ -36,7 +36,7 @@ static struct status find_header(const struct file_map *map, const char *path, s
     return *n <= map->n - *begin ? status_ok() : refuse(path, "the file ends inside its header");
 }
 
-/* What follows 'key': in the header, behind blanks; NULL: there is no such key. */
+/* The text after 'key': and blanks in the header; NULL: there is no such key. */
 static const char *value_of(const char *header, const char *key)
 {
     char quoted[32];

@@ -1,4 +1,4 @@
-/* npy_file: arrays in numpy's format, one to a file: numbers of one type in C order, behind a header of text.
+/* npy_file: arrays in numpy's format, one to a file: numbers of one type in C order, after a header of text.
  *
  * Source: numpy's "A simple file format for NumPy arrays", versions 1.0 and 2.0. */
 #ifndef KILN_IO_NPY_FILE_H
@@ -21,7 +21,7 @@ struct npy_file {
 struct status npy_file_open(struct npy_file *f, const char *path, const char *type, int n_dims);
 void npy_file_close(struct npy_file *f);
 
-/* The same for the bytes that f->map holds. */
+/* Checks the bytes that f->map holds as npy_file_open checks a file. */
 struct status npy_file_parse(struct npy_file *f, const char *path, const char *type, int n_dims);
 
 /* Opens a file for what numpy.save writes, and puts the header; the caller puts the numbers and commits. */

@@ -59,7 +59,7 @@ static void fail_for_limit(struct machine *m)
     fail(m, "the objects in its pickle need more memory than the limit of %d MiB", PICKLE_MAX_BYTES >> 20);
 }
 
-/* Makes room for `n` items of `item_bytes` in the array that `array` points to; false, and failed, if it
+/* Makes space for `n` items of `item_bytes` in the array that `array` points to; false, and failed, if it
  * cannot. */
 static bool reserve(struct machine *m, void *array, size_t *capacity, size_t n, size_t item_bytes)
 {

@@ -19,7 +19,7 @@
 
 enum { PICKLE_MAX_BYTES = 256 << 20, PICKLE_NAME_BYTES = 256 };
 
-/* What the machine makes when an allowed name is called. */
+/* Node that the machine makes when an allowed name is called. */
 enum pickle_use {
     PICKLE_KEEP_OBJECT, /* an object */
     PICKLE_MAKE_DICT,   /* a dict: collections.OrderedDict */
@@ -46,14 +46,14 @@ struct stored_tensor;
 
 struct pickle_node {
     enum pickle_kind kind;
-    int meaning; /* of a name, and of objects made by calling it: from pickle_allowed */
+    int meaning; /* meaning, in pickle_allowed, of a name and of objects made by calling it */
     union {
         int64_t integer; /* bool too: 0 or 1 */
         double real;
         struct {
             const char *data; /* [n], not NUL-terminated */
             size_t n;
-            enum pickle_use use; /* of a name */
+            enum pickle_use use; /* result of calling a name */
         } text;                  /* text, bytes, long and name */
         struct {
             struct pickle_node **items; /* [n]; of a dict key, value, key, value, ... */
@@ -105,7 +105,7 @@ void pickle_close(struct pickle *p);
  * none. */
 const struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
 
-/* The same for a key that is an int. */
+/* The value of a key that is an int, found as pickle_find does. */
 const struct pickle_node *pickle_find_integer(const struct pickle_node *dict, int64_t key);
 
 /* Whether the node is this text, or the name "module.name". */

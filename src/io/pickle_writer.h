@@ -25,7 +25,7 @@ void pickle_put_global(struct buf *b, const char *module, const char *name); /* 
 void pickle_put_mark(struct buf *b);
 void pickle_put_tuple(struct buf *b);
 
-/* An empty dict, or collections.OrderedDict; then a mark, keys and values in turn, and the end of them. */
+/* An empty dict, or collections.OrderedDict; then a mark, alternating keys and values, and their end. */
 void pickle_put_dict(struct buf *b);
 void pickle_put_dict_begin(struct buf *b); /* an empty dict and that mark */
 void pickle_put_ordered_dict(struct buf *b);

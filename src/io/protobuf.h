@@ -14,8 +14,8 @@ enum protobuf_wire { PROTOBUF_VARINT = 0, PROTOBUF_64 = 1, PROTOBUF_BYTES = 2, P
 struct protobuf_field {
     unsigned number;
     enum protobuf_wire type;
-    uint64_t value;    /* of a number */
-    struct span bytes; /* of bytes: a text or another message */
+    uint64_t value;    /* value of a number */
+    struct span bytes; /* content of bytes: a text or another message */
 };
 
 /* The next field; false at the end, or with a failed span. */

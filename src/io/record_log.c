@@ -44,7 +44,7 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* The end of the file before a record that could not be written as a whole. */
+/* The end of the file before a record that could not be written completely. */
 static void take_back(const struct record_log *l, off_t end)
 {
     int why = errno;

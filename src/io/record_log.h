@@ -1,6 +1,6 @@
 /* record_log: a log that a run appends records to, lines or binary ones, and that a full disk does not end: a
- * record is there whole or not at all, records that cannot be written are counted, and the log goes on with
- * the first that can be written again. */
+ * record is there completely or not at all, records that cannot be written are counted, and the log continues
+ * with the first that can be written again. */
 #ifndef KILN_IO_RECORD_LOG_H
 #define KILN_IO_RECORD_LOG_H
 
@@ -13,7 +13,7 @@ struct record_log {
     int64_t n_lost;  /* records since the last one that was written */
 };
 
-/* As file_lines_open. */
+/* Opens the log as file_lines_open opens a file. */
 struct status record_log_open(struct record_log *l, const char *path, bool append);
 
 /* Appends a record.  The first one that cannot be written is warned of, and so is the end of the loss.

@@ -9,7 +9,7 @@
 
 enum { LENGTH_BYTES = 8, KEY_BYTES = 256, SUM_BYTES = 9 };
 
-/* What the metadata has of a tensor, before its name. */
+/* Prefixes of the metadata's keys about a tensor; the name of the tensor follows. */
 static const char SLICE[] = "slice.", SUM[] = SAFETENSORS_SUM;
 
 static const struct {
@@ -235,7 +235,7 @@ static bool make_key(char out[KEY_BYTES], const char *kind, const char *name)
     return n > 0 && n < KEY_BYTES;
 }
 
-/* What the metadata has of a tensor under a key; NULL: nothing. */
+/* The metadata's text about a tensor, under the key KIND NAME; NULL: there is none. */
 static const char *find_text(const struct safetensors *f, const char *kind, const char *name)
 {
     char key[KEY_BYTES];

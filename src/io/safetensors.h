@@ -49,15 +49,15 @@ void safetensors_close(struct safetensors *f);
 /* Borrowed; NULL if there is none of this name. */
 const struct stored_tensor *safetensors_find(const struct safetensors *f, const char *name);
 
-/* What the metadata says of which slice of a tensor an entry is (io/tensor_set.h); NULL: nothing, so it is
- * whole. */
+/* The metadata's text about the slice that an entry is of a tensor (io/tensor_set.h); NULL: there is none,
+ * and the entry is the complete tensor. */
 const char *safetensors_slice_text(const struct safetensors *f, const struct stored_tensor *e);
 
-/* What the writer's header says of one tensor; the tensor's data pointer is looked at for a sum only. */
+/* One tensor in the writer's header; the tensor's data pointer is read for a sum only. */
 struct safetensors_item {
     const char *name;
     tensor shape;      /* dtype and dims, 1 to 4 */
-    const char *slice; /* of which it is (tensor_slice_format); NULL: a whole tensor */
+    const char *slice; /* text of the slice (tensor_slice_format); NULL: a complete tensor */
     bool summed;       /* the header gets `sum` */
     uint32_t sum;      /* safetensors_sum of the values */
 };
@@ -81,7 +81,7 @@ struct status safetensors_writer_open(struct safetensors_writer *w, const char *
  * item's. */
 void safetensors_writer_put(struct safetensors_writer *w, tensor t);
 
-/* As file_writer_commit: durable and in place, or removed. */
+/* Commits the file as file_writer_commit does: durable and in place, or removed. */
 struct status safetensors_writer_commit(struct safetensors_writer *w);
 
 #endif

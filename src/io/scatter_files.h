@@ -9,7 +9,7 @@
 struct scatter_files {
     char prefix[FILE_PATH_BYTES];
     int n;
-    size_t buffer_bytes;    /* of each file */
+    size_t buffer_bytes;    /* size of the buffer of each file */
     unsigned char *buffers; /* [n, buffer_bytes]; NULL: not open */
     size_t *buffered;       /* [n] */
     struct status status;   /* the first failure */

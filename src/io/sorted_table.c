@@ -8,7 +8,7 @@
 
 static const uint64_t MAGIC = 0xdb4775248b80fb57;
 
-/* Where a block is. */
+/* Position of a block, in bytes. */
 struct handle {
     uint64_t begin, n;
 };
@@ -56,7 +56,7 @@ static struct status read_block(struct sorted_table *t, struct span *block, stru
                                                : damaged(source, "a compressed block is damaged");
 }
 
-/* Skips the restart points after the entries: offsets of whole keys, for binary search. */
+/* Skips the restart points after the entries: offsets of complete keys, for binary search. */
 static bool cut_restarts(struct span *block)
 {
     if (block->n < sizeof(uint32_t)) {

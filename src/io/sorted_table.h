@@ -14,7 +14,8 @@
 
 #include <stdint.h>
 
-/* Of keys and expanded blocks; a key, which in a checkpoint is the name of a tensor. */
+/* Limits of keys and expanded blocks together, and of a key, which in a checkpoint is the name of a tensor;
+ * sizes of a block's trailer and of the footer. */
 enum {
     SORTED_TABLE_MAX_BYTES = 256 << 20,
     SORTED_TABLE_KEY_BYTES = 4096,
@@ -38,7 +39,7 @@ struct sorted_table {
     size_t n, capacity;
 };
 
-/* Reads the whole table.  The caller keeps the bytes until the close; `source` names them in messages. */
+/* Reads the complete table.  The caller keeps the bytes until the close; `source` names them in messages. */
 struct status sorted_table_parse(struct sorted_table *t, const void *bytes, size_t n, const char *source);
 
 /* Safe on a zeroed struct and after a failed parse. */

@@ -1,12 +1,12 @@
 /* stored_reader: reads a stored tensor from its first element to its last, in pieces, in its own type: for
- * what looks at every value of large files. */
+ * code that looks at every value of large files. */
 #ifndef KILN_IO_STORED_READER_H
 #define KILN_IO_STORED_READER_H
 
 #include "io/stored_tensor.h"
 
 struct stored_reader {
-    struct stored_tensor from; /* whose checksum was looked at */
+    struct stored_tensor from; /* tensor; its checksum was compared at the opening */
     tensor values;             /* memory for a piece */
     int64_t next;              /* element */
 };
@@ -29,7 +29,7 @@ void stored_reader_close(struct stored_reader *r);
 struct stored_nonfinite {
     int64_t n_nan, n_infinite;
     int64_t first; /* the first of them, in dense order; -1: there are none */
-    double value;  /* of it */
+    double value;  /* value of that element */
 };
 
 /* Counts them; none in integers, nor in a tensor that cannot be read.  Errors as above. */

@@ -403,9 +403,10 @@ static bool is_alias(const struct stored_tensor *a, const struct stored_tensor *
            memcmp(a->strides, b->strides, (size_t)a->n_dims * sizeof *a->strides) == 0;
 }
 
-enum { COMPARED_BYTES = 1 << 18 }; /* of each at a time, if a row is no longer */
+/* Bytes of each tensor that are compared at a time; a longer row is compared at once. */
+enum { COMPARED_BYTES = 1 << 18 };
 
-/* The first element that differs, in room for `step` elements of each; -1: none does. */
+/* The first element that differs, -1: none does; `room` is a buffer for `step` elements of each tensor. */
 static int64_t find_difference(const struct stored_tensor *a, const struct stored_tensor *b, int64_t step,
                                unsigned char *room)
 {
@@ -429,7 +430,7 @@ static int64_t find_difference(const struct stored_tensor *a, const struct store
 struct status stored_tensor_find_difference(int64_t *at, const struct stored_tensor *a,
                                             const struct stored_tensor *b)
 {
-    /* as many rows as fit, so that one that is stored by columns is read row by row */
+    /* complete rows that fit, so that a tensor stored by columns is read row by row */
     int64_t cols = int_larger(joined_dims(b, 1, b->n_dims), 1), size = (int64_t)dtype_bytes(b->dtype);
     int64_t step = int_larger(COMPARED_BYTES / (cols * size), 1) * cols;
     CHECK(a->bytes / dtype_bytes(a->dtype) == b->bytes / dtype_bytes(b->dtype), "%s is longer", a->name);

@@ -13,8 +13,8 @@ enum { STORED_MAX_DIMS = 8 };
 
 /* A rectangle of a tensor, seen as a matrix of its slowest dim by all others, and where its elements lie. */
 struct stored_rect {
-    int64_t at[2], n[2];       /* its first row and column, and its rows and columns */
-    const unsigned char *data; /* its first element; may be unaligned */
+    int64_t at[2], n[2];       /* first row and column; numbers of rows and columns */
+    const unsigned char *data; /* first element; may be unaligned */
     int64_t steps[2];          /* in elements, to the next row and column; 0: the same one again */
 };
 
@@ -26,14 +26,14 @@ struct stored_part {
 
 struct stored_tensor {
     const char *name;        /* borrowed from the file's reader */
-    const char *dtype_label; /* the format's name of it */
+    const char *dtype_label; /* the format's name of the type */
     const char *unreadable;  /* why it cannot be read, worded to follow "it "; NULL if it can be */
     enum dtype dtype;        /* if it can be read */
     int n_dims;              /* 0 is a scalar */
     int64_t dims[STORED_MAX_DIMS];
     int64_t strides[STORED_MAX_DIMS]; /* in elements */
-    const unsigned char *data;        /* its first element; may be unaligned */
-    size_t bytes;                     /* of its elements, without gaps */
+    const unsigned char *data;        /* first element; may be unaligned */
+    size_t bytes;                     /* size of the elements, without gaps */
     const unsigned char *storage;     /* the bytes it is a view of; tensors of one storage share values */
     size_t storage_bytes;
     /* [n_rects] that tile the tensor or, if it is `turned`, its transpose; NULL: all lies at `data` */
@@ -67,13 +67,13 @@ struct status stored_tensor_read(const struct stored_tensor *t, tensor out);
  * convert as above.  The tensor must have enough elements. */
 struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out);
 
-/* Copies a part into `out`, which has as many elements; those of rows and columns that the tensor lacks keep
- * their values.  Types convert as above. */
+/* Copies a part into `out`, which has the same number of elements; those of rows and columns that the tensor
+ * lacks keep their values.  Types convert as above. */
 struct status stored_tensor_read_part(const struct stored_tensor *t, const struct stored_part *part,
                                       tensor out);
 
 /* Elements [begin, end) of a flattened matrix of `width` columns as rectangles, whose places alone are set:
- * the end of a row, whole rows, and the start of one.  Their number. */
+ * the end of a row, complete rows, and the start of one.  Returns the number of rectangles. */
 int stored_rect_split(struct stored_rect rects[3], int64_t begin, int64_t end, int64_t width);
 
 /* The number of rectangles of a tensor, one if it is in one place, and rectangle `i`. */
@@ -83,12 +83,12 @@ struct stored_rect stored_tensor_rect(const struct stored_tensor *t, int64_t i);
 /* Rows and columns that two rectangles have in common: `a` without the rest; false if there are none. */
 bool stored_rect_cut(struct stored_rect *a, const struct stored_rect *b, size_t item_bytes);
 
-/* Whether both have the same type, shape and values, bit for bit.  A tensor that cannot be read is the same
- * as none. */
+/* Whether both have the same type, shape and values, bit for bit.  A tensor that cannot be read is equal to
+ * none. */
 struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b);
 
 /* The first element of `a` that, in the type of `b`, is not that of b, bit for bit; -1: there is none.  Both
- * can be read, and have as many elements. */
+ * can be read, and have the same number of elements. */
 struct status stored_tensor_find_difference(int64_t *at, const struct stored_tensor *a,
                                             const struct stored_tensor *b);
 

@@ -7,7 +7,7 @@
 #include "core/digest.h"
 
 struct sum_list {
-    struct buf text; /* of "SUM\0NAME\0" for each file, in the order of the list */
+    struct buf text; /* "SUM\0NAME\0" of each file, in the order of the list */
     size_t n;
 };
 
@@ -15,7 +15,7 @@ struct sum_list {
  * name that is not a plain file name, or a file of more than 16 MiB. */
 struct status sum_list_read(struct sum_list *list, const char *path);
 
-/* The same from bytes; `path` is for messages. */
+/* Reads a list from bytes as sum_list_read does; `path` is for messages. */
 struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n, const char *path);
 
 /* Frees the list; safe on a zeroed struct. */

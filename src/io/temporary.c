@@ -287,7 +287,7 @@ static bool clean_one(const char *path, const char *final, bool is_aside, void *
     return false;
 }
 
-/* Calls visit(path, final, is_aside) for each temporary beside `final`, until it returns true. */
+/* Calls visit(path, final, is_aside) for each temporary next to `final`, until it returns true. */
 static bool visit_left(const char *final, bool (*visit)(const char *, const char *, bool, void *),
                        void *context)
 {

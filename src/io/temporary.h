@@ -1,6 +1,6 @@
 /* temporary: a file or directory that is written next to its final path, under the name
  * .NAME.kiln-XXXXXXXXXXXXXXXX.tmp (16 random hexadecimal digits; NAME is cut to 100 bytes), until it is
- * whole.
+ * complete.
  *
  * Its writer holds flock(2) on it.  The kernel drops that lock when the process dies, however it dies, so an
  * unlocked temporary belongs to a dead run and may be removed.  Process numbers are not used: they mean
@@ -11,7 +11,7 @@
 
 #include "core/status.h"
 
-/* Room for a path of FILE_PATH_BYTES (io/file.h) and the name of a temporary in its directory. */
+/* Space for a path of FILE_PATH_BYTES (io/file.h) and the name of a temporary in its directory. */
 enum { TEMPORARY_PATH_BYTES = 1024 + 160 };
 
 struct temporary {
@@ -19,7 +19,7 @@ struct temporary {
     int fd; /* open on it and holding its lock: a file for writing, a directory for reading; -1: none */
 };
 
-/* Creates an empty file, or an empty directory, beside `final`, with the permissions that the umask leaves;
+/* Creates an empty file, or an empty directory, next to `final`, with the permissions that the umask leaves;
  * no link is followed and nothing that exists is touched.  STATUS_IO if that fails. */
 struct status temporary_create_file(struct temporary *t, const char *final);
 struct status temporary_create_directory(struct temporary *t, const char *final);
@@ -34,7 +34,7 @@ struct status temporary_put_directory(struct temporary *t, const char *final);
  * durably, to a temporary's name. */
 struct status temporary_remove_directory(const char *path);
 
-/* Removes the temporaries of dead runs beside `final`, puts back a directory that one had moved aside, and
+/* Removes the temporaries of dead runs next to `final`, puts back a directory that one had moved aside, and
  * logs each.  It keeps those of live processes and of other users, and those it cannot remove (with a
  * warning). */
 void temporary_clean(const char *final);
@@ -45,7 +45,7 @@ bool temporary_find_aside(char aside[TEMPORARY_PATH_BYTES], const char *final);
 /* Whether this file name is that of a temporary, of any path. */
 bool temporary_is_name(const char *name);
 
-/* Closes the descriptor, and so releases the lock: after the temporary was renamed, or to leave it behind.
+/* Closes the descriptor, and so releases the lock: after the temporary was renamed, or to keep it on disk.
  * Safe on one that was never created, if fd is -1. */
 void temporary_close(struct temporary *t);
 

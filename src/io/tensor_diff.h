@@ -14,8 +14,8 @@ struct tensor_tolerance {
 struct tensor_diff {
     int64_t n, n_different; /* elements */
     int64_t first;          /* the first that differs, in dense order; -1: none */
-    double a, b;            /* its values */
-    /* of |a - b| and |a - b| / |b|, over all elements; infinity if only one is finite */
+    double a, b;            /* values of that element */
+    /* largest |a - b| and |a - b| / |b| of all elements; infinity if only one is finite */
     double max_abs, max_rel;
     int64_t largest; /* where max_abs is */
 };

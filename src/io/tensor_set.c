@@ -103,7 +103,7 @@ static bool take_dims(const char **at, struct tensor_slice *s)
     return well && take(at, "]");
 }
 
-/* Sets the part to the whole tensor. */
+/* Sets the part to the complete tensor. */
 static void take_whole(struct tensor_slice *s)
 {
     int64_t n = count_of(s), cols = all_columns(s);

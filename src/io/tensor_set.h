@@ -1,10 +1,10 @@
-/* tensor_set: the tensors of one or several safetensors files, each whole in one file, or in slices in any
+/* tensor_set: the tensors of one or several safetensors files, each complete in one file, or in slices in any
  * number of files.
  *
  * A slice is a run of elements of the flattened tensor, or of some columns of a matrix.  In its file it has
  * the tensor's own name and one dim of elements, and the file's "__metadata__" describes it: "slice.NAME":
  * "[begin, end) of [dims]" or "[begin, end) of columns [first, last) of [dims]", so other readers of
- * safetensors can open the file.  A file without such metadata holds whole tensors, like any other.
+ * safetensors can open the file.  A file without such metadata holds complete tensors, like any other.
  *
  * The rule: the slices of a tensor tile it, and agree on its shape and type, or the set is refused.  Slices
  * of columns do so stripe by stripe: those of the same columns tile these, and such stripes lie side by
@@ -23,7 +23,7 @@ struct tensor_slice {
     struct stored_part part;
 };
 
-/* Its text in the metadata, for safetensors_item.slice. */
+/* Writes the text of a slice for the metadata: safetensors_item.slice. */
 void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice *s);
 
 /* Reads what a file's metadata says of an entry.  STATUS_DATA if the text is malformed or does not fit the

@@ -25,7 +25,7 @@ enum { SHAPE_DIM = 2, SHAPE_UNKNOWN_RANK = 3, DIM_SIZE = 1 };
 static const struct bundle_dtype {
     uint64_t number;
     const char *label;
-    size_t bytes; /* of an element; 0: it varies */
+    size_t bytes; /* size of an element; 0: it varies */
     enum dtype dtype;
     const char *unreadable;
 } dtypes[] = {
@@ -55,7 +55,7 @@ struct entry {
     uint64_t shard, offset, bytes;
     uint32_t crc;
     bool has_slices;
-    bool is_possible; /* its shape is valid */
+    bool is_possible; /* the shape is valid */
 };
 
 static bool read_dim(struct span dim, int64_t *size)
@@ -174,9 +174,9 @@ static struct status read_header(struct tf_bundle *b, const char *source)
     return status_ok();
 }
 
-/* Where the bytes of shards come from: files that are opened when first needed, or the caller. */
+/* Source of the bytes of shards: files that are opened when first needed, or the caller. */
 struct source {
-    const char *name; /* of the index */
+    const char *name; /* name of the index, for messages */
     const char *prefix;
     const struct span *given; /* [n_given] */
     int n_given;

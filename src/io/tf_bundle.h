@@ -27,7 +27,8 @@ struct tf_bundle {
  * wrong. */
 struct status tf_bundle_open(struct tf_bundle *b, const char *prefix);
 
-/* The same over the bytes of an index and all its shards, which the caller keeps until the close. */
+/* Reads the bytes of an index and all its shards as tf_bundle_open reads files.  The caller keeps them until
+ * the close; `source` names them in messages. */
 struct status tf_bundle_parse(struct tf_bundle *b, struct span index, const struct span *shards, int n_shards,
                               const char *source);
 

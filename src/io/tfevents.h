@@ -34,7 +34,7 @@ struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
 struct status tfevents_write_text(struct tfevents *t, int64_t step, double wall_s, const char *name,
                                   const char *text);
 
-/* The parts of it, for tests: n bytes as a record, and one event as a whole record. */
+/* The parts of a file, for tests: n bytes as a record, and one event as a complete record. */
 void tfevents_append_record(struct buf *b, const void *bytes, size_t n);
 void tfevents_append_version(struct buf *b, double wall_s);
 void tfevents_append_start(struct buf *b, int64_t first_step, double wall_s);

@@ -152,7 +152,7 @@ void token_store_close(struct token_store *s)
     block_sums_fini(&s->sums.idx);
 }
 
-/* The first block whose checksum differs, or the whole file if blocks have no checksums. */
+/* The first block whose checksum differs, or the complete file if blocks have no checksums. */
 static struct status verify_file(const struct file_map *map, uint32_t crc, const struct block_sums *sums,
                                  const char *path, const atomic_bool *stop)
 {

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 struct token_store_info {
-    char kiln_version[32]; /* of the program that wrote it */
+    char kiln_version[32]; /* version of the program that wrote it */
     char made_by[32];      /* the command that keeps it for itself, and may replace it; "": the user's */
     uint64_t vocab_hash;   /* the tokenizer's */
     int64_t vocab_size;
@@ -30,13 +30,13 @@ struct token_store {
  * compares the checksums, too. */
 struct status token_store_open(struct token_store *s, const char *prefix);
 
-/* The same of a store that need not say its vocabulary: without PREFIX.json, as preprocess_data.py leaves it,
- * info.vocab_size is 0. */
+/* Opens as token_store_open does a store that need not name its vocabulary: without PREFIX.json, as
+ * preprocess_data.py leaves it, info.vocab_size is 0. */
 struct status token_store_open_any(struct token_store *s, const char *prefix);
 void token_store_close(struct token_store *s);
 
-/* The same as token_store_open_any, and the checksums hold that there are: for who reads all of a store once.
- * A run that trains on it has data/store_check.h. */
+/* Opens as token_store_open_any does, and compares the checksums that there are: for a program that reads all
+ * of a store once.  A run that trains on it has data/store_check.h. */
 struct status token_store_open_whole(struct token_store *s, const char *prefix);
 
 /* Reads everything and compares the checksums.  STATUS_DATA names the damaged file, and the range of bytes if

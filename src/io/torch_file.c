@@ -257,7 +257,7 @@ struct status torch_file_parse(struct torch_file *f, const void *bytes, size_t n
     return s;
 }
 
-/* Of the form that is an archive: that of before has no sums. */
+/* Compares the sums of a file that is an archive; the form before PyTorch 1.6 has none. */
 static struct status check_sums(const struct file_map *map, const char *path)
 {
     struct zip_file z;

@@ -10,7 +10,7 @@
 #include "io/pickle.h"
 #include "io/stored_tensor.h"
 
-/* What is kept of a parameter, which may be a flat group of them. */
+/* State of a parameter, which may be a flat group of parameters. */
 struct torch_optimizer_item {
     int group;
     const struct stored_tensor *exp_avg, *exp_avg_sq; /* both or none */
@@ -19,8 +19,8 @@ struct torch_optimizer_item {
 struct torch_optimizer {
     struct torch_optimizer_item *items; /* [n] in the order of the groups */
     int n, n_groups;
-    bool has_moments; /* of every item; else of none */
-    int64_t n_steps;  /* that it counted; -1: it does not say */
+    bool has_moments; /* every item has moments; else none has */
+    int64_t n_steps;  /* steps that it counted; -1: it does not say */
 };
 
 enum { TORCH_OPTIMIZER_MOST_GROUPS = 4096, TORCH_OPTIMIZER_MOST_ITEMS = 1 << 14 };
@@ -33,7 +33,7 @@ struct status torch_optimizer_open(struct torch_optimizer *o, const struct pickl
 /* Safe on a zeroed struct and after a failed open. */
 void torch_optimizer_close(struct torch_optimizer *o);
 
-/* Whether a node is a whole number, a float or tensor of one among them. */
+/* Whether a node is an integer, also as a float or as a tensor of one element. */
 bool torch_optimizer_number(int64_t *number, const struct pickle_node *node);
 
 /* The elements of a list or tuple; 0 of anything else. */

@@ -67,7 +67,7 @@ static const struct pickle_allowed allowed[] = {
     {"builtins", "dict", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"builtins", "list", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
     {"builtins", "int", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
-    {"builtins", "range", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* of a DataLoader's sampler */
+    {"builtins", "range", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN}, /* sampler of a DataLoader */
     {"__builtin__", "xrange", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
 };
 
@@ -176,7 +176,7 @@ struct status torch_tensors_storage(struct torch_storage *storage, const struct 
     return status_ok();
 }
 
-/* What is needed to make tensors from the arguments of calls. */
+/* Inputs for making tensors from the arguments of calls. */
 struct making {
     struct pickle *pickle;
     const struct torch_storage *storages; /* [n_storages] */

@@ -102,7 +102,7 @@ void torch_writer_put_size(struct buf *pickle, tensor shape)
     pickle_put_call(pickle);
 }
 
-/* Where the values are, from which the tensors of a writer were put. */
+/* The torch_source of a writer whose tensors were put with their values. */
 static struct status take_own(void *context, int number, tensor *values)
 {
     *values = tensor_at(context, number);

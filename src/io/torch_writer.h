@@ -33,11 +33,11 @@ void torch_writer_put_size(struct buf *pickle, tensor shape);
  */
 typedef struct status torch_source(void *context, int number, tensor *values);
 
-/* As torch_writer_commit, with one tensor at a time in memory. */
+/* Commits as torch_writer_commit does, with one tensor at a time in memory. */
 struct status torch_writer_commit_from(struct torch_writer *w, const char *path, torch_source *source,
                                        void *context);
 
-/* Writes all to `path`, where nothing is before it is whole, and frees the writer either way. */
+/* Writes all to `path`, where nothing exists before the file is complete, and frees the writer either way. */
 struct status torch_writer_commit(struct torch_writer *w, const char *path);
 
 #endif

@@ -19,7 +19,7 @@ enum { ENDING_BYTES = 48 };
 /* How a folder names its files. */
 struct naming {
     const char *directory, *prefix;
-    char ending[ENDING_BYTES]; /* of the files of a rank of the model */
+    char ending[ENDING_BYTES]; /* end of the file names of a rank of the model */
     int n_files, highest;      /* rank */
 };
 
@@ -84,7 +84,7 @@ static const struct pickle_node *optimizer_of(const struct zero_folder *z, int r
     return pickle_find(z->ranks[rank].root, "optimizer_state_dict");
 }
 
-/* Of a rank's file: a number, or the largest of a list with one for each group. */
+/* The "partition_count" of a rank's file: a number, or the largest of a list with one for each group. */
 static int64_t partition_count(const struct pickle_node *optimizer)
 {
     const struct pickle_node *count = pickle_find(optimizer, "partition_count");
@@ -216,7 +216,7 @@ struct flat {
     int64_t total; /* elements of its parameters */
 };
 
-/* What a rank has of a group; NULL: not a tensor. */
+/* A rank's part of a group; NULL: it is not a tensor. */
 static const struct stored_tensor *part_of(const struct flat *f, enum param_kept kept, int rank)
 {
     const struct torch_optimizer *o = &f->z->optimizers[rank];
@@ -263,8 +263,8 @@ static struct status take_shape(struct zero_folder *z, struct stored_tensor *t, 
     return t->name == NULL ? bump_status(&z->memory, f->directory) : status_ok();
 }
 
-/* The parts have room for all parameters, and not for many more: padding makes the buffer a multiple of twice
- * the number of ranks.  Weights may be saved without it. */
+/* The parts hold all parameters, and not many more elements: padding makes the buffer a multiple of twice the
+ * number of ranks.  Weights may be saved without it. */
 static struct status check_parts(const struct flat *f, enum param_kept kept)
 {
     int64_t part = f->part, padding = part * f->z->n_ranks - f->total;
@@ -354,7 +354,8 @@ static struct status take_group(struct zero_folder *z, struct flat *f)
     FAIL_IF(first == NULL || first->n_dims != 1 || first->dims[0] < 1, STATUS_DATA,
             "%s: rank 0 has no \"single_partition_of_fp32_groups\" for group %d of \"param_shapes\"",
             f->directory, f->group);
-    /* Those of rank 0 are whole, but for weights where one rank has all. */
+    /* The tensors of rank 0 are full parts, except weights if one rank has all: those may lack the
+     * padding. */
     const struct stored_tensor *moment = part_of(f, PARAM_EXP_AVG, 0);
     f->part = moment != NULL && moment->n_dims == 1 && moment->dims[0] > first->dims[0] ? moment->dims[0]
                                                                                         : first->dims[0];

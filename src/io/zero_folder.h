@@ -3,11 +3,11 @@
  * rank, and [bf16_]zero_pp_rank_R_mp_rank_00_optim_states.pt of each.
  *
  * The parameters of a group lie one after the other in one flat buffer of fp32, in the order of
- * "param_shapes"; it is padded and cut into as many equal parts as there are ranks, and the moments the
- * same.  Here each parameter, and each of its moments, is a stored_tensor over the mapped files, in
- * rectangles where it crosses from one rank's part to the next: nothing is copied.  No idea of a model.
+ * "param_shapes"; it is padded and cut into equal parts, one per rank, and so are the moments.  Here each
+ * parameter, and each of its moments, is a stored_tensor over the mapped files, in rectangles where it
+ * crosses from one rank's part to the next: nothing is copied.  It knows nothing of models.
  *
- * The rule: the files of all ranks are there, say the same number of ranks and steps, and have room for all
+ * The rule: the files of all ranks are there, say the same number of ranks and steps, and have space for all
  * parameters. */
 #ifndef KILN_IO_ZERO_FOLDER_H
 #define KILN_IO_ZERO_FOLDER_H
@@ -30,8 +30,8 @@ struct zero_folder {
     struct stored_tensor *tensors[PARAM_N_KEPT]; /* [n] each, under DeepSpeed's names */
     int n;
     bool has_moments;                      /* else there is only PARAM_WEIGHT */
-    int64_t n_steps;                       /* that the optimizers counted; -1: they do not say */
-    const struct pickle_node *loss_scaler; /* of the first rank; NULL: it has none */
+    int64_t n_steps;                       /* steps that the optimizers counted; -1: they do not say */
+    const struct pickle_node *loss_scaler; /* loss scaler of the first rank; NULL: it has none */
     struct bump memory;
 };
 
@@ -43,9 +43,9 @@ bool zero_folder_is_one(const char *directory);
 struct status zero_folder_open(struct zero_folder *z, const char *directory,
                                const struct pickle_node *states);
 
-/* The same of rank `rank` of a model that several ranks hold together, of tensor parallelism and the stages
- * of a pipeline: mp_rank_RANK_model_states.pt, of which `states` is the root, and the optimizers' files of
- * that rank. */
+/* Opens the files of rank `rank` of a model that several ranks hold together, by tensor parallelism and the
+ * stages of a pipeline: mp_rank_RANK_model_states.pt, of which `states` is the root, and the optimizers'
+ * files of that rank. */
 struct status zero_folder_open_rank(struct zero_folder *z, const char *directory, int rank,
                                     const struct pickle_node *states);
 
@@ -64,7 +64,8 @@ struct zero_copy {
     const char *source;
 };
 
-/* The same of a tensor of the folder; copies of another size are not compared. */
+/* Compares one tensor of the folder with its copy as zero_folder_compare does; copies of another size are not
+ * compared. */
 struct status zero_folder_compare_one(const struct zero_folder *z, const char *directory,
                                       const struct stored_tensor *t, const struct zero_copy *of);
 

@@ -145,7 +145,7 @@ static bool read_central(struct central *c, struct span *s)
     return !s->failed && signature == CENTRAL_SIGNATURE && read_extra64(c, bytes_span(extra, extra_bytes));
 }
 
-/* The data begins behind the local header, whose extra field may be longer than the one in the directory. */
+/* The data begins after the local header, whose extra field may be longer than the one in the directory. */
 static bool place_member(struct zip_member *m, const struct central *c, const unsigned char *bytes,
                          uint64_t n)
 {

@@ -18,7 +18,7 @@ struct zip_member {
     const unsigned char *data; /* [n] */
     size_t n;
     bool is_stored; /* `data` is the content: neither compressed nor encrypted */
-    uint64_t begin; /* of its local header in the archive */
+    uint64_t begin; /* offset of its local header in the archive */
     uint32_t crc;   /* CRC-32 of the content, as the archive says */
 };
 
@@ -31,7 +31,7 @@ struct zip_file {
 struct status zip_file_parse(struct zip_file *z, const void *bytes, size_t n, const char *source);
 
 /* Reads all stored members: STATUS_DATA names one whose CRC-32 is wrong while another's is right.  If all are
- * wrong, whoever wrote the archive computed none, as PyTorch does if it is told to
+ * wrong, whoever wrote the archive computed none, as PyTorch does if it is set to
  * (torch.serialization.set_crc32_options). */
 struct status zip_file_check_sums(const struct zip_file *z, const char *source);
 

@@ -17,7 +17,7 @@ struct zip_writer {
     struct hash_crc32_tables tables;
 };
 
-/* As file_writer_open. */
+/* Opens the archive as file_writer_open opens a file. */
 struct status zip_writer_open(struct zip_writer *w, const char *path);
 
 /* Appends a member; its name is not checked against the others. */

@@ -1,4 +1,4 @@
-/* background_save: a checkpoint written by a thread while training goes on.
+/* background_save: a checkpoint written by a thread while training continues.
  *
  * The training thread copies the state into one block that was allocated before the first step, and starts a
  * thread that writes the copy, makes it durable and prunes; so training stops only for one copy of 12 bytes a
@@ -17,8 +17,8 @@
 struct background_save_result {
     struct status status;
     int64_t step;
-    double stall_s;  /* during which training stopped, including the wait for an earlier save */
-    double wait_s;   /* the part of it for that earlier save */
+    double stall_s;  /* time for which training stopped, including the wait for an earlier save */
+    double wait_s;   /* the part of stall_s for that earlier save */
     int64_t from_ns; /* when writing began */
     int64_t to_ns;   /* when the checkpoint was durable and older ones were pruned */
 };
@@ -28,10 +28,10 @@ struct background_save {
     size_t bytes;
     char directory[CHECKPOINT_PATH_BYTES];
     int64_t keep_last;
-    struct checkpoint_contents contents; /* of the copy */
-    /* one of several ranks: the directory that it writes its part into; else NULL. Borrowed */
+    struct checkpoint_contents contents; /* contents of the copy */
+    /* the directory into which one of several ranks writes its part; NULL: there is one rank. Borrowed */
     const char *part_of;
-    struct checkpoint_part part; /* what it wrote there */
+    struct checkpoint_part part; /* files that the rank wrote there */
     struct background_save_result result;
     pthread_t thread;
     bool in_flight;   /* begun, but its result is not taken yet */
@@ -39,7 +39,7 @@ struct background_save {
     atomic_bool done; /* the thread has nothing left to do */
 };
 
-/* Bytes of a copy of so many elements of three flat buffers; the tensors of extras need more. */
+/* Bytes of a copy of n_elements elements of each of three flat buffers; the tensors of extras need more. */
 size_t background_save_bytes(int64_t n_elements, enum dtype dtype);
 
 /* Allocates the copy's block, `bytes` from background_save_bytes. */
@@ -52,13 +52,14 @@ void background_save_fini(struct background_save *b);
  * the result, or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do;
  * params and vocab must live until the result is taken.  No save may be in flight.  `since_ns` is the time at
  * which training stopped, `wait_s` how long it waited for an earlier save.  STATUS_IO if the disk has no
- * room: then nothing was copied or begun. */
+ * space: then nothing was copied or begun. */
 struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
                                     const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
                                     double wait_s);
 
-/* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`,
- * which is borrowed until the result is taken. Pruning is the caller's. */
+/* Begins a save as background_save_begin does, for one of several ranks: writes only its part, c->part of
+ * c->n_parts, into the directory `path`, which is borrowed until the result is taken. Pruning is the
+ * caller's. */
 struct status background_save_begin_part(struct background_save *b, const char *directory, const char *path,
                                          struct exec *x, const struct checkpoint_contents *c,
                                          int64_t since_ns, double wait_s);

@@ -1,12 +1,12 @@
 /* checkpoint: the state of a training run on disk, one directory ckpt_STEP per saved step.
  *
  * A checkpoint does not depend on the layout in memory: each parameter has its Hugging Face name and its
- * full, real shape, whatever slabs, padding or devices it had in memory.  It is whole in one file, or in
+ * full, real shape, whatever slabs, padding or devices it had in memory.  It is complete in one file, or in
  * slices in the files of several ranks; a reader assembles the slice that it wants from whatever slices were
  * written.  All files but run.json (host, time, command line) depend only on the state, so equal runs write
  * equal bytes.  A directory named ckpt_STEP is complete: it was written under another name, every file and
- * directory fsynced, then renamed.  The checksums in its manifest, never its name or time, tell whether it is
- * still whole.
+ * directory fsynced, then renamed.  The checksums in its manifest, never its name or time, show whether it is
+ * still intact.
  *
  * The functions on an output directory need its lock (io/dir_lock.h), which the caller holds. */
 #ifndef KILN_MODEL_CHECKPOINT_H
@@ -22,13 +22,13 @@ enum { CHECKPOINT_PATH_BYTES = 1024, CHECKPOINT_MOST_EXTRAS = 4 };
 
 /* A file that only some checkpoints have, and that readers may ignore. */
 struct checkpoint_extra {
-    const char *file; /* its name */
-    /* of a safetensors file, its only tensor; NULL: the file is the bytes of `data`, u8 */
+    const char *file; /* file name in the checkpoint */
+    /* name of the only tensor of a safetensors file; NULL: the file is the bytes of `data`, u8 */
     const char *tensor;
     tensor data;
 };
 
-/* What a save writes; everything is borrowed for the call.  If several ranks save together, each has its own
+/* Contents of a save; everything is borrowed for the call.  If several ranks save together, each has its own
  * slices, and only the first needs the fields after them. */
 struct checkpoint_contents {
     const struct param_table *params;
@@ -37,11 +37,12 @@ struct checkpoint_contents {
      * this rank writes none.  Both moments are the same slice. */
     tensor master, exp_avg, exp_avg_sq;
     int64_t master_begin, moments_begin;
-    int part, n_parts; /* of the ranks that have slices; read if a slice is not the whole model */
+    /* this rank's number among the n_parts that have slices; read if a slice is not the complete model */
+    int part, n_parts;
 
-    const json_t *config;                    /* for config.json */
-    const json_t *tokenizer;                 /* for tokenizer_config.json */
-    const json_t *state;                     /* for trainer_state.json */
+    const json_t *config;                    /* content of config.json */
+    const json_t *tokenizer;                 /* content of tokenizer_config.json */
+    const json_t *state;                     /* content of trainer_state.json */
     const struct tokenizer_file *vocabulary; /* [n_vocabulary] */
     int n_vocabulary;
     uint64_t vocab_hash;
@@ -50,19 +51,19 @@ struct checkpoint_contents {
     void *owned; /* malloc'ed bytes that an extra views; background_save_begin takes them; NULL: none */
     int64_t step;
     bool phase_end;
-    int64_t best_step; /* of another checkpoint, which pruning keeps; 0: there is none */
+    int64_t best_step; /* step of another checkpoint, which pruning keeps; 0: there is none */
 };
 
 /* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free
- * bytes are checked first), nothing new is left behind, older checkpoints stay as they were, and training can
- * go on. */
+ * bytes are checked first), nothing new remains, older checkpoints stay as they were, and training can
+ * continue. */
 struct status checkpoint_save(const char *directory, const struct checkpoint_contents *c);
 
-/* The same in three steps, for several ranks (train/save_ranks.h): one rank begins, which makes a directory
+/* A save in three steps, for several ranks (train/save_ranks.h): one rank begins, which makes a directory
  * under a name that no reader looks for; each writes the files of its slices into it; one rank, given the
  * list of all files, commits. */
 struct checkpoint_save {
-    char final[CHECKPOINT_PATH_BYTES]; /* its final name */
+    char final[CHECKPOINT_PATH_BYTES]; /* final path of the checkpoint */
     struct temporary temporary;        /* the directory being filled */
 };
 
@@ -72,7 +73,7 @@ struct checkpoint_part {
     int n;
 };
 
-/* Makes the directory under a temporary name.  STATUS_IO: no room for it, or it cannot be made. */
+/* Makes the directory under a temporary name.  STATUS_IO: no space for it, or it cannot be made. */
 struct status checkpoint_save_begin(struct checkpoint_save *s, const char *directory,
                                     const struct checkpoint_contents *c);
 struct status checkpoint_save_part(struct checkpoint_part *part, const char *path,
@@ -86,7 +87,7 @@ void checkpoint_save_end(struct checkpoint_save *s);
 /* STATUS_USAGE unless a checkpoint can hold the files of the vocabulary, as a save needs. */
 struct status checkpoint_check_vocabulary(const struct tokenizer_file *files, int n_files);
 
-/* STATUS_IO unless the disk has room for what checkpoint_save would write. */
+/* STATUS_IO unless the disk has space for what checkpoint_save would write. */
 struct status checkpoint_check_space(const char *directory, const struct checkpoint_contents *c);
 
 /* A file of an open checkpoint. */
@@ -124,12 +125,13 @@ void checkpoint_close(struct checkpoint *c);
 /* An open file; NULL if the checkpoint has none of this name. */
 const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const char *name);
 
-/* Fills `values` with elements of what is here of a parameter, from `from` on, or of a moment of it.
+/* Fills `values` with elements of the local part of a parameter, or of a moment of it, from `from` on.
  * STATUS_DATA if its tensor is missing or has another shape. */
 struct status checkpoint_read(const struct checkpoint *c, enum param_kept kept, const struct param *p,
                               int64_t from, tensor values);
 
-/* STATUS_DATA unless the tensors of moments are exactly those of the table, if that is of a whole model. */
+/* STATUS_DATA unless the tensors of moments are exactly those of the table, if that is of a complete
+ * model. */
 struct status checkpoint_check_moments(const struct checkpoint *c, const struct param_table *params);
 
 /* After reading: STATUS_DATA if a file has become shorter since it was opened. */
@@ -143,12 +145,11 @@ struct status checkpoint_read_extra(const struct checkpoint *c, const char *file
 /* The elements [*from, *to) of a parameter that are among the `n` of a flat buffer from `begin` on. */
 void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t *from, int64_t *to);
 
-/* The elements [from, to) of what is here of a parameter, as a slice of the whole tensor. */
+/* The elements [from, to) of the local part of a parameter, as a slice of the complete tensor. */
 struct tensor_slice checkpoint_slice(const struct param *p, int64_t from, int64_t to);
 
-/* Opens the checkpoint of the highest step that is whole, with a warning that names each bad one and why.
- * *found is false if the directory has none at all; STATUS_NO_CHECKPOINT if it has some, but none is whole.
- */
+/* Opens the intact checkpoint of the highest step, with a warning that names each bad one and why. *found is
+ * false if the directory has none at all; STATUS_NO_CHECKPOINT if it has some, but none is intact. */
 struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *directory, bool *found);
 
 /* The steps of the directories PREFIX + STEP, highest first; free(list->steps), also after a failure. */
@@ -163,7 +164,7 @@ struct status checkpoint_dir_list(struct checkpoint_steps *list, const char *dir
 /* The highest step of the checkpoints ckpt_STEP.pt of the replaced scripts; -1 if there is none. */
 struct status checkpoint_dir_newest_file(int64_t *step, const char *directory);
 
-/* Of all files in a directory, without those of directories in it. */
+/* Bytes of all files in a directory, without those of directories in it. */
 struct status checkpoint_dir_bytes(uint64_t *bytes, const char *path);
 
 /* Removes what interrupted saves and prunes of earlier runs left; called at the start of a run. */

@@ -35,7 +35,7 @@ struct checkpoint_listed {
 struct checkpoint_manifest {
     int64_t step;
     bool phase_end;                  /* the last checkpoint of a phase: never pruned */
-    uint64_t vocab_hash;             /* of the vocabulary, as the trainer computes it */
+    uint64_t vocab_hash;             /* hash of the vocabulary, as the trainer computes it */
     struct checkpoint_listed *files; /* [n] */
     int n;
 };

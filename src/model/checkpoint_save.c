@@ -1,5 +1,5 @@
 /* checkpoint_save: writes one checkpoint, so that a crash at any instant leaves the old ones, or the old ones
- * and the whole new one. */
+ * and the complete new one. */
 #include "core/clock.h"
 #include "core/log.h"
 #include "io/json_file.h"
@@ -266,7 +266,7 @@ static struct status add_extra(struct filling *f, const struct checkpoint_extra 
     return checkpoint_manifest_add(&f->manifest, &file);
 }
 
-/* What a run goes on with, and a model has not. */
+/* Adds the files that a run resumes from, and that a model does not have. */
 static struct status add_progress(struct filling *f, const struct checkpoint_contents *c)
 {
     TRY(add_json(f, CHECKPOINT_STATE, c->state));

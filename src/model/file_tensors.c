@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where `end` begins if the name ends so, or NULL. */
+/* The place of `end` in the name if the name ends so, or NULL. */
 static const char *end_of(const char *name, const char *end)
 {
     size_t n = strlen(name), n_end = strlen(end);
@@ -20,7 +20,7 @@ static void replace(char out[PARAM_NAME_BYTES], const char *name, const char *at
     CHECK(n < PARAM_NAME_BYTES, "the name of %s in files is too long", name);
 }
 
-/* Whether p is a part of a join; the first part adds the whole to the list. */
+/* Whether p is a part of a join; the first part adds the complete tensor to the list. */
 static bool add_joined(struct file_tensors *f, const struct model_family_join *j,
                        const struct param_table *params, const struct param *p)
 {
@@ -97,7 +97,7 @@ void file_tensors_fini(struct file_tensors *f)
     *f = (struct file_tensors){0};
 }
 
-/* The row of the whole tensor, before it is transposed, that row r of a part is. */
+/* The row of the complete tensor, before it is transposed, that row r of a part is. */
 static int64_t row_of(const struct file_tensors *f, const struct file_tensor *t, int part, int64_t r)
 {
     int64_t rows = t->parts[0]->dims[0], size = t->by_head ? rows / f->n_heads : rows;

@@ -18,13 +18,13 @@ struct file_tensors {
     struct file_tensor *tensors; /* [n], in the order of the parameter table, which must outlive them */
     int n;
     int64_t n_heads;
-    void *room; /* owned; the last tensor that was no parameter as it stands */
+    void *room; /* owned; the last tensor that was made of parameters */
 };
 
-/* In Hugging Face's layout. */
+/* Hugging Face's layout of a family. */
 struct model_family_layout file_tensors_hugging_face(const struct model_family *family);
 
-/* Of a model of n_heads heads; the layout is read here only.  STATUS_MEMORY. */
+/* Lists the tensors of a model of n_heads heads; the layout is read here only.  STATUS_MEMORY. */
 struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout, int64_t n_heads,
                                 const struct param_table *params, enum dtype dtype);
 

@@ -28,7 +28,8 @@ static bool is_real(const struct stored_tensor *t)
     return t->unreadable == NULL && stored_tensor_converts(t->dtype, DTYPE_F32);
 }
 
-/* What was kept of a parameter has its shape; parameters that are no part of the model are not read. */
+/* Checks that the state of a parameter has its shape; parameters that are no part of the model are not
+ * read. */
 static struct status check(const struct model_dir *m, const struct foreign_moment *kept)
 {
     const struct model_tensor *t = model_files_find(&m->files, kept->name, false);
@@ -57,7 +58,7 @@ static struct status take_zero(struct foreign_moments *o, const struct model_dir
     return status_ok();
 }
 
-/* ---- a whole file ---- */
+/* ---- a complete file ---- */
 
 bool foreign_moments_is_decayed(const char *name)
 {

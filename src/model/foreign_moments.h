@@ -11,18 +11,18 @@
 #include "model/model_dir.h"
 
 struct foreign_moment {
-    char name[PARAM_NAME_BYTES]; /* kiln's, of the parameter */
+    char name[PARAM_NAME_BYTES]; /* kiln's name of the parameter */
     /* the weight of fp16 runs, in fp32, NULL: the model's is meant; and moments, NULL: there are none.  They
      * have the shape of the stored weight */
     const struct stored_tensor *kept[PARAM_N_KEPT];
 };
 
 struct foreign_moments {
-    struct torch_optimizer optimizer; /* of a file that is whole */
+    struct torch_optimizer optimizer; /* optimizer of a complete file */
     struct foreign_moment *list;      /* [n] in the order of names */
     int n;
-    bool has;        /* moments */
-    int64_t n_steps; /* that the optimizer counted; -1: it does not say */
+    bool has;        /* there are moments */
+    int64_t n_steps; /* steps that the optimizer counted; -1: it does not say */
 };
 
 /* STATUS_DATA if an optimizer's state does not belong to the model's parameters. */

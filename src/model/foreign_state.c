@@ -42,7 +42,7 @@ static struct status read(const void *self, enum param_kept kept, const struct p
     }
     CHECK(t != NULL, "there is no %s", p->name);
     struct model_tensor read = *t;
-    if (m != NULL && m->kept[kept] != NULL) { /* in place of the model's weight, too */
+    if (m != NULL && m->kept[kept] != NULL) { /* instead of the model's weight, too */
         read.stored = *m->kept[kept];
     }
     return model_dir_read_tensor(&f->m, kept, p, &read, from, values);
@@ -72,12 +72,12 @@ static const struct training_state_kind foreign_kind = {.check = check,
 
 /* ---- the position ---- */
 
-/* Of a file named by step N whose optimizer counted c steps in its phase, or by a tag of DeepSpeed, which has
- * both: the rest was in the phase before. */
+/* Position of a file named by step N whose optimizer counted c steps in its phase, or by a tag of DeepSpeed,
+ * which has both: the rest was in the phase before. */
 struct position {
     int64_t named;   /* -1: the name says nothing */
     int64_t counted; /* -1: nothing counted */
-    int64_t updates; /* that the optimizer counted */
+    int64_t updates; /* updates that the optimizer counted */
 };
 
 static struct status set_position(struct foreign *f, struct position at,
@@ -143,7 +143,7 @@ static bool take_grad_scaler(struct foreign *f, const struct pickle_node *state)
            put_loss_scale(f, scale, steps);
 }
 
-/* What was not taken over, in one line. */
+/* Logs in one line what was not taken over. */
 static void tell(const struct foreign *f, bool has_scale, const char *path)
 {
     const struct pickle_node *root = f->m.files.files[0].torch.root;

@@ -44,7 +44,7 @@ void load_report_add_new(struct load_report *r, const struct param *p, tensor va
     }
 }
 
-/* What a new parameter holds. */
+/* Describes the values of a new parameter. */
 static void describe(char text[LOAD_TEXT_BYTES], const struct load_new *n)
 {
     enum param_init init = n->is_drawn ? n->param.init : PARAM_INIT_ZERO;

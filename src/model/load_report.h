@@ -17,16 +17,16 @@ enum { LOAD_MOST_LISTED = 16 }; /* more than the tensors of all heads of a model
 /* A parameter that the files lack, and what it holds instead. */
 struct load_new {
     struct param param;
-    bool is_drawn; /* its values are the initial ones; else zeros, since nobody reads it */
+    bool is_drawn; /* values are the initial ones; else zeros, since nobody reads it */
 };
 
 struct load_report {
     const struct model_family *family;
     enum model_task task;
     int n[LOAD_N_OUTCOMES][NAMES_N_PARTS];   /* tensors */
-    struct load_new added[LOAD_MOST_LISTED]; /* the first of them */
+    struct load_new added[LOAD_MOST_LISTED]; /* the first new parameters */
     int n_added;
-    int64_t n_rows, n_words;      /* of the word embeddings, and of the vocabulary */
+    int64_t n_rows, n_words;      /* rows of the word embeddings, and pieces of the vocabulary */
     int n_tied;                   /* tensors that equal another one, as they must */
     char other[PARAM_NAME_BYTES]; /* the first ignored tensor of NAMES_OTHER */
 };

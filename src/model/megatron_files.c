@@ -66,7 +66,7 @@ static struct status join_module(struct megatron_reading *r, int64_t module)
     return status_ok();
 }
 
-/* What the run was like, from the states of rank 0, where they are there and can be read. */
+/* Opens the states of rank 0, which describe the run, where they are there and can be read. */
 static struct status open_run(struct megatron_reading *r)
 {
     char path[FILE_PATH_BYTES];
@@ -145,7 +145,8 @@ static bool same_shape(const struct stored_tensor *a, const struct stored_tensor
     return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, (size_t)b->n_dims * sizeof *b->dims) == 0;
 }
 
-/* Files of moments are open while they are read only: a process may not open so many. */
+/* Files of moments are open while they are read only: the number of files that a process may open is
+ * limited. */
 static struct status open_moment(const struct megatron_files *m, int i, enum param_kept kept,
                                  struct megatron_moment *moment)
 {

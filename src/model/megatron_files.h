@@ -1,8 +1,8 @@
-/* megatron_files: the weights that Megatron-DeepSpeed leaves in a folder, whole, under the names of
- * megatron_names.h: those of its layer files, layer_NN-model_TT-model_states.pt, joined over the ranks of
+/* megatron_files: the weights that Megatron-DeepSpeed leaves in a folder, as complete tensors under the names
+ * of megatron_names.h: those of its layer files, layer_NN-model_TT-model_states.pt, joined over the ranks of
  * tensor parallelism; those of its optimizer, in fp32 and with their moments, from the
- * bf16_zero_pp_rank_D_mp_rank_KK files of all ranks; or those of a universal checkpoint,
- * zero/NAME/fp32.pt, with moments beside them.
+ * bf16_zero_pp_rank_D_mp_rank_KK files of all ranks; or those of a universal checkpoint, zero/NAME/fp32.pt,
+ * with moments next to them.
  *
  * The rule: every file of every layer and rank is there, and each tensor once.  Tensors that ranks have
  * copies of, which drift apart in training, are averaged, and the largest difference is said. */
@@ -30,26 +30,26 @@ struct megatron_files {
     void **joined;
     int n_joined;
     struct bump memory;        /* holds the names */
-    struct zero_folder *ranks; /* [n_ranks] of the optimizer, a rank of a stage each */
+    struct zero_folder *ranks; /* [n_ranks] files of the optimizer, those of a rank of a stage each */
     int n_ranks;
     bool has_moments, is_universal;
-    int64_t n_updates;                /* that the optimizer counted; -1: it does not say */
-    const struct pickle_node *states; /* what is in mp_rank_00_model_states.pt; NULL: there is none */
+    int64_t n_updates;                /* updates that the optimizer counted; -1: it does not say */
+    const struct pickle_node *states; /* content of mp_rank_00_model_states.pt; NULL: there is none */
 };
 
-/* What is kept of a tensor, open. */
+/* A moment of a tensor, or its weight, open. */
 struct megatron_moment {
     struct torch_file file;
     struct stored_tensor tensor;
     const struct stored_tensor *padding; /* MEGATRON_PADDING of it; NULL: there is none */
 };
 
-/* Opens the layer files of a folder, of a model of n_layers layers, 0: as many as there are.  STATUS_DATA
+/* Opens the layer files of a folder, of a model of n_layers layers, 0: the number that is there.  STATUS_DATA
  * names the file that is missing, or the tensor that a rank lacks or has otherwise than the others. */
 struct status megatron_files_open_layers(struct megatron_files *m, const char *directory, int64_t n_layers);
 
-/* The same of the states of the optimizers of all ranks, which keep the weights in fp32.  STATUS_DATA names
- * the file of a rank that is missing, or contradicts the others. */
+/* Opens the states of the optimizers of all ranks, which keep the weights in fp32; n_layers as above.
+ * STATUS_DATA names the file of a rank that is missing, or contradicts the others. */
 struct status megatron_files_open_states(struct megatron_files *m, const char *directory, int64_t n_layers);
 
 /* An attribute of the "args" of a run, from its states, which may be NULL; 0: they do not have it. */
@@ -59,7 +59,7 @@ double megatron_files_real(const struct pickle_node *states, const char *name);
 /* Whether a folder has the states of the optimizers of a pipeline. */
 bool megatron_files_has_states(const char *directory);
 
-/* Opens a universal checkpoint, DIRECTORY/zero.  Moments beside the weights must have their shape. */
+/* Opens a universal checkpoint, DIRECTORY/zero.  Moments next to the weights must have their shape. */
 struct status megatron_files_open_universal(struct megatron_files *m, const char *directory,
                                             int64_t n_layers);
 

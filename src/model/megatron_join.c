@@ -180,7 +180,7 @@ enum { AT_ONCE = 4096 }; /* elements */
 static struct status compare_run(const struct stored_tensor *a, int64_t at, const struct stored_tensor *b,
                                  int64_t at_b, int64_t n, bool *same)
 {
-    enum { FEW = 64 }; /* the first ones tell most tensors apart */
+    enum { FEW = 64 }; /* most tensors differ in the first ones */
     double of_a[FEW], of_b[FEW];
     *same = true;
     for (int64_t done = 0; done < n && *same; done += FEW) {
@@ -212,7 +212,7 @@ static struct status check_slices(const struct megatron_reading *r, const struct
     return status_ok();
 }
 
-/* Lays the whole tensor over the shards, by rows or columns. */
+/* Lays the complete tensor over the shards, by rows or columns. */
 static struct status lay_over(struct megatron_reading *r, struct stored_tensor *t,
                               const struct megatron_shards *s, enum megatron_cut cut)
 {
@@ -241,7 +241,7 @@ static struct status compare_copy(const struct megatron_shards *s, int k, double
         TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
         for (int64_t i = 0; i < n; i++) {
             double difference = fabs(own[i] - first[i]);
-            *largest = difference <= *largest ? *largest : difference; /* which a NAN stays */
+            *largest = difference <= *largest ? *largest : difference; /* a NAN stays */
             squares[0] += difference * difference;
             squares[1] += first[i] * first[i];
             squares[2] += own[i] * own[i];

@@ -17,11 +17,11 @@ enum { MEGATRON_EMBEDDING = 1, MEGATRON_FIRST_LAYER = 3, MEGATRON_BEHIND = 4, ME
 /* The module of a name as states have it, and what follows; 0: it is no such name. */
 int64_t megatron_names_module(const char *name, const char **rest);
 
-/* The name of a tensor of a module, in a pipeline of so many layers; false: the module has no weights, or the
- * name is too long. */
+/* The name of a tensor of a module, in a pipeline of n_layers layers; false: the module has no weights, or
+ * the name is too long. */
 bool megatron_names_put(char name[PARAM_NAME_BYTES], int64_t module, const char *rest, int64_t n_layers);
 
-/* The way back: the module, and what follows. */
+/* The inverse of megatron_names_put: the module, and what follows. */
 int64_t megatron_names_split(const char *name, const char **rest, int64_t n_layers);
 
 /* The name in states of a tensor that megatron_names_put named; false: it is too long. */

@@ -26,8 +26,9 @@ static struct status check(const void *self, const struct param_table *params)
     return model_dir_check(&r->m, params, r->task, &report);
 }
 
-/* The tensor whose last row those of words behind the files' repeat, as the loaders of such files do: the row
- * that is kept for it, or else the words themselves, if the last is no word.  NULL: neither is there. */
+/* The tensor whose last row is repeated for words after those of the files, as the loaders of such files do:
+ * the row that is kept for it, or else the words themselves, if the last is no word.  NULL: neither is
+ * there. */
 static const struct stored_tensor *find_fill(struct stored_tensor *row, const struct megatron_run *r,
                                              const struct megatron_moment *from)
 {
@@ -57,7 +58,7 @@ static struct status read(const void *self, enum param_kept kept, const struct p
         return status_ok();
     }
     CHECK(t != NULL, "%s has no %s", r->m.path, p->name);
-    if (kept == PARAM_WEIGHT && p->split != PARAM_BY_WORD) { /* its file is open */
+    if (kept == PARAM_WEIGHT && p->split != PARAM_BY_WORD) { /* the weight's file is open */
         return model_dir_read_tensor(&r->m, kept, p, t, from, values);
     }
     TRY(megatron_files_moment(files, megatron_files_find(files, t->stored.name), kept, &moment));
@@ -91,7 +92,7 @@ static const struct training_state_kind megatron_kind = {.check = check,
 
 /* ---- opening ---- */
 
-/* What no shape shows, as the loader of Megatron compares it. */
+/* Compares what no shape shows, as the loader of Megatron does. */
 static struct status check_arguments(const struct megatron_run *r)
 {
     const struct pickle_node *states = r->m.files.megatron->states;

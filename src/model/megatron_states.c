@@ -98,7 +98,8 @@ static struct status open_ranks(struct megatron_reading *r)
     return status_ok();
 }
 
-/* How many ranks share the tensors: as many as have layer files, or as "args" say; else all. */
+/* Sets the number of ranks that share the tensors: those with layer files, or the number in "args"; else
+ * all. */
 static struct status count_ranks(struct megatron_reading *r)
 {
     int64_t says = megatron_files_argument(r->m->states, "tensor_model_parallel_size");

@@ -4,7 +4,7 @@
  * step it is of; the state of an optimizer is not written.
  *
  * Or, of a run, a universal checkpoint: global_stepN_universal/zero/NAME/{fp32,exp_avg,exp_avg_sq}.pt of
- * whole tensors, the mp_rank file of one rank, and latest_universal, which names the folder. */
+ * complete tensors, the mp_rank file of one rank, and latest_universal, which names the folder. */
 #include "io/pickle_writer.h"
 #include "io/torch_writer.h"
 #include "io/zero_folder.h"
@@ -25,10 +25,10 @@ struct writing {
     struct weight_source weights;
     struct file_tensors tensors;
     int64_t n_layers, n_ranks, n_stages;
-    struct torch_item *items; /* of a file */
-    int *places;              /* their numbers among the tensors */
-    int64_t rank;             /* whose file it is */
-    float *slice;             /* owned; of the tensor that was written last */
+    struct torch_item *items; /* tensors of a file */
+    int *places;              /* numbers of the items among `tensors` */
+    int64_t rank;             /* rank of the file */
+    float *slice;             /* owned; slice of the tensor that was written last */
 };
 
 int64_t megatron_write_rows(const struct model_dir_contents *c)
@@ -42,7 +42,8 @@ static int64_t module_of(const struct writing *w, int i, const char **rest)
     return megatron_names_split(w->tensors.tensors[i].name, rest, w->n_layers);
 }
 
-/* The dims of the whole tensor in the file: of the table of words more rows, or fewer, than the model's. */
+/* The dims of the complete tensor in the file: the table of words has more rows, or fewer, than the
+ * model's. */
 static tensor whole_shape(const struct writing *w, int i)
 {
     const struct file_tensor *t = &w->tensors.tensors[i];
@@ -182,7 +183,7 @@ static void put_shapes(struct buf *b, const struct writing *w, int64_t stage)
     pickle_put_list_end(b);
 }
 
-/* Dim 0 of the whole tensor with this end of a name; 0: there is none. */
+/* Dim 0 of the complete tensor with this end of a name; 0: there is none. */
 static int64_t rows_of(const struct writing *w, const char *end)
 {
     for (int i = 0; i < w->tensors.n; i++) {
@@ -195,7 +196,7 @@ static int64_t rows_of(const struct writing *w, const char *end)
     return 0;
 }
 
-/* What Megatron's loader compares with its own flags, and what it takes from them. */
+/* Puts the "args" that Megatron's loader compares with its own flags, and those that it takes over. */
 static void put_args(struct buf *b, const struct writing *w)
 {
     struct model_family_sizes sizes = w->c->family->sizes(w->c->config);

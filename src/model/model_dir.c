@@ -205,7 +205,7 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     return label_names_parse(m->labels, config, n, m->path);
 }
 
-/* What no shape shows: the number of heads, and the epsilon, which some files have in fp32. */
+/* Checks what no shape shows: the number of heads, and the epsilon, which some files have in fp32. */
 static struct status check_unshown(const struct model_dir *m)
 {
     struct model_family_sizes says = m->family->sizes(m->config);

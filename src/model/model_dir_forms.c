@@ -43,7 +43,7 @@ bool model_dir_form_drops_rows(struct model_dir_form form)
     return form.kind == MODEL_DIR_GGUF;
 }
 
-/* The files of weights beside config.json, in the forms that keep that name. */
+/* The files of weights next to config.json, in the forms that keep that name. */
 static bool has_beside_config(struct model_dir_form form, const char *name)
 {
     char folder[64];
@@ -147,7 +147,7 @@ static bool is_quantized(const struct stored_tensor *t)
     return strcmp(t->dtype_label, gguf_type_name(GGUF_Q8_0)) == 0;
 }
 
-/* Leaves the rows that both have: those behind them are no words. */
+/* Leaves the rows that both have: those after them are no words. */
 static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
 {
     struct stored_tensor *longer = a->dims[0] > b->dims[0] ? a : b, *shorter = longer == a ? b : a;
@@ -156,7 +156,7 @@ static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
     longer->dims[0] = shorter->dims[0];
 }
 
-/* Compares fp32 values with quantized ones, row by row, so that no copy of a whole tensor is needed. */
+/* Compares fp32 values with quantized ones, row by row, so that no copy of a complete tensor is needed. */
 static struct status compare_quantized(bool *same, const float *own, const struct stored_tensor *read,
                                        int64_t n_all, int64_t n)
 {
@@ -212,7 +212,7 @@ static struct status compare(tensor t, const struct param *p, const struct store
                                path, p->name, read == NULL ? "is missing" : "differs");
 }
 
-/* The moments, and where there are some the weights of the optimizer, as a run that goes on reads them. */
+/* The moments, and where there are some the weights of the optimizer, as a run that resumes reads them. */
 static struct status verify_progress(const struct model_dir *dir, const struct model_dir_contents *c,
                                      const char *path)
 {

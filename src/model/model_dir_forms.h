@@ -9,7 +9,7 @@
 /* For messages: "a model in PyTorch's form". */
 const char *model_dir_form_name(struct model_dir_form form);
 
-/* Whether a save in this form, which is not Hugging Face's, writes a file of that name beside those of the
+/* Whether a save in this form, which is not Hugging Face's, writes a file of that name next to those of the
  * tokenizer. */
 bool model_dir_form_has(struct model_dir_form form, const char *name);
 
@@ -17,7 +17,7 @@ bool model_dir_form_has(struct model_dir_form form, const char *name);
  * caller frees it. */
 struct status model_dir_script_config(void **config, const struct model_dir_contents *c);
 
-/* The configuration with so many rows of words; the caller frees it. */
+/* The configuration with `rows` rows of words; the caller frees it. */
 struct status model_dir_padded_config(void **config, const struct model_dir_contents *c, int64_t rows);
 
 /* Write the weights to the file `path`.  STATUS_UNAVAILABLE: the family has no such form. */
@@ -25,21 +25,21 @@ struct status model_dir_write_script(const char *path, const struct model_dir_co
 struct status model_dir_write_deepspeed(const char *path,
                                         const struct model_dir_contents *c); /* a directory */
 
-/* Writes a GGUF file, whose general.name is `name`.  The table of words has as many rows as the tokenizer has
- * pieces.  Matrices whose rows are no whole blocks of Q8_0 are F16 there, and a log line says how many.
+/* Writes a GGUF file, whose general.name is `name`.  The table of words has one row for each piece of the
+ * tokenizer.  Matrices whose rows are no complete blocks of Q8_0 are F16 there, and a log line says how many.
  * STATUS_UNAVAILABLE: GGUF has no such model or tokenizer; STATUS_NUMERIC: a value that fp16 cannot hold. */
 struct status model_gguf_write(const char *path, const char *name, const struct model_dir_contents *c);
 
 /* Rows of the table of words in Megatron's files: the pieces, rounded up to 128 times the ranks. */
 int64_t megatron_write_rows(const struct model_dir_contents *c);
 
-/* Writes Megatron-DeepSpeed's files into a directory that is there.  Rows behind those that the model has are
- * its last row again, as Megatron's own tools fill them: its loss counts them.  STATUS_UNAVAILABLE: the
+/* Writes Megatron-DeepSpeed's files into a directory that is there.  Rows after those that the model has
+ * repeat its last row, as Megatron's own tools fill them: its loss counts them.  STATUS_UNAVAILABLE: the
  * family has no such form; STATUS_USAGE: the ranks or stages do not divide it. */
 struct status megatron_write(const char *directory, const struct model_dir_contents *c);
 
-/* Puts what the replaced scripts keep of a run besides its model in ckpt_N.pt, the keys "optimizer",
- * "master params", "files", "epoch" and "data_loader", into an open dict. */
+/* Puts the state that the replaced scripts keep of a run in ckpt_N.pt, apart from its model: the keys
+ * "optimizer", "master params", "files", "epoch" and "data_loader", in an open dict. */
 void script_optimizer_put(struct torch_writer *w, const struct script_params *params);
 
 /* Writes DIRECTORY/latest and DIRECTORY/STEP/ with the states of the model and those of each rank, as ZeRO 1

@@ -1,5 +1,5 @@
 /* model_dir_save: writes a model directory as `transformers` does: shared tensors once, the bare encoder
- * without the prefix of the others, shards of whole tensors in the order of the parameter table. */
+ * without the prefix of the others, shards of complete tensors in the order of the parameter table. */
 #include "io/dir_lock.h"
 #include "io/json_file.h"
 #include "text/special_tokens.h"
@@ -23,13 +23,13 @@ enum { SHARD_NAME_BYTES = 64 };
 
 struct saving {
     const struct model_dir_contents *c;
-    const char *name;           /* of the directory */
-    struct temporary temporary; /* it while it is being filled */
-    struct dir_lock lock;       /* of its place */
+    const char *name;           /* name of the directory */
+    struct temporary temporary; /* the directory while it is being filled */
+    struct dir_lock lock;       /* lock of the directory's final path */
     struct weight_source weights;
     struct file_tensors tensors;
     struct safetensors_item *items; /* [tensors.n] */
-    int *shards;                    /* [tensors.n] of each item, from 0 */
+    int *shards;                    /* [tensors.n] shard of each item, from 0 */
     int n_shards;
 };
 

@@ -11,13 +11,14 @@
 
 struct reading {
     const struct model_dir *m;
-    const struct param_table *params, *own; /* of the whole model, and of the part of it that is read */
+    /* tables of the complete model, and of the part of it that is read */
+    const struct param_table *params, *own;
     const struct weight_sink *sink;
     struct load_report *report;
     int n_wanted[NAMES_N_PARTS]; /* parameters of the table */
 };
 
-enum { SHAPE_BYTES = 192 }; /* of the text of STORED_MAX_DIMS dims */
+enum { SHAPE_BYTES = 192 }; /* bytes of the text of STORED_MAX_DIMS dims */
 
 static bool is_real(enum dtype t)
 {
@@ -46,7 +47,7 @@ static void describe_dims(char text[SHAPE_BYTES], int n_dims, const int64_t *dim
 }
 
 /* The dims that a tensor of the files should have: those of the parameter, of all three where it is joined,
- * as the files turn them. */
+ * exchanged if the files have the transpose. */
 static void wanted_dims(int64_t dims[2], const struct model_tensor *t, const struct param *p, bool turned)
 {
     int64_t rows = p->dims[0] * (t->join != NULL ? 3 : 1);
@@ -241,7 +242,7 @@ static struct status account_for(const struct reading *r, const struct model_ten
     return status_ok();
 }
 
-/* A part may be new only as a whole: half a head is damage. */
+/* A part may be new only as a unit: half a head is damage. */
 static struct status check_new(const struct reading *r, unsigned may_be_new)
 {
     for (int p = 0; p < NAMES_N_PARTS; p++) {
@@ -405,7 +406,7 @@ static struct status read_one(void *self, const struct param *p, tensor *values)
     free(s->values.data);
     *values = s->values = param_view(&whole, tensor_1d(memory, DTYPE_F32, param_count(p)));
     CHECK(t != NULL, "there is no %s", p->name);
-    tensor read = s->values; /* as many rows as there are */
+    tensor read = s->values; /* a copy, which is cut to the rows that there are */
     return memory == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", p->name)
                           : model_dir_read_tensor(s->m, PARAM_WEIGHT, p, t, 0, &read);
 }

@@ -1,5 +1,5 @@
 /* model_family: the files of a kind of model: its config.json, its classes, and the names of its tensors.  A
- * row of this table tells how to read and write its model directories; model_family.c lists the rows.
+ * row of this table describes how to read and write its model directories; model_family.c lists the rows.
  *
  * The rule: model_dir, model_files, names_hf and load_report know models only through this table. */
 #ifndef KILN_MODEL_MODEL_FAMILY_H
@@ -13,7 +13,7 @@
 /* The part of a model that a tensor belongs to; a family has some of them. */
 enum names_part {
     NAMES_EMBEDDINGS,
-    NAMES_ENCODER, /* its layers */
+    NAMES_ENCODER, /* the layers */
     NAMES_POOLER,
     NAMES_MLM,
     NAMES_NSP,
@@ -35,7 +35,7 @@ struct model_family_rename {
 /* One tensor in files that is three parameters, those of query, key and value: the ends of its name and of
  * theirs.  Its rows are [3, N, D], or by_head [N, 3, D], N heads of D. */
 struct model_family_join {
-    const char *whole, *parts[3]; /* whole NULL ends a list */
+    const char *whole, *parts[3]; /* NULL as `whole` ends a list */
     bool by_head;
     bool transposed; /* the file has the transpose */
 };
@@ -43,7 +43,7 @@ struct model_family_join {
 /* How the files of a form hold the tensors of a model: its names for them, which of them are transposed, and
  * which are three parameters. */
 struct model_family_layout {
-    /* from the form's names to kiln's, which are turned back in the same order */
+    /* from the form's names to kiln's, which are renamed back in the same order */
     const struct model_family_rename *renames;
     const struct model_family_join *joins; /* NULL: it has none */
 };
@@ -65,9 +65,9 @@ struct model_family_script {
 
 struct gguf_writer;
 
-/* What GGUF files say of a family. */
+/* Description of a family in GGUF files. */
 struct model_family_gguf {
-    const char *architecture; /* llama.cpp's name of it */
+    const char *architecture; /* llama.cpp's name of the family */
     const struct model_family_layout *layout;
     const char *const *in_f32; /* matrices that are fp32 in files of any type; NULL ends them */
     /* Puts the sizes of the architecture; says what the program that reads them will compute otherwise. */
@@ -75,13 +75,15 @@ struct model_family_gguf {
 };
 
 struct model_family {
-    const char *name;               /* for messages */
+    const char *name;               /* name for messages */
     const char *const *model_types; /* "model_type" in config.json; NULL ends them */
-    const char *own_key;            /* of config.json, which tells the family without that; NULL: none */
-    const char *old_config;         /* the name of config.json in other releases; NULL: none */
-    const char *old_prefix;         /* of the TensorFlow checkpoint beside it; NULL: none */
-    size_t config_bytes;            /* of the family's configuration, plain memory */
-    int64_t usual_words; /* of its published models: a plan's vocabulary where nothing says another */
+    /* key of config.json that identifies the family without "model_type"; NULL: none */
+    const char *own_key;
+    const char *old_config; /* the name of config.json in other releases; NULL: none */
+    const char *old_prefix; /* prefix of the TensorFlow checkpoint next to it; NULL: none */
+    size_t config_bytes;    /* size of the family's configuration, plain memory */
+    /* vocabulary of its published models: that of a plan where nothing says another */
+    int64_t usual_words;
 
     /* STATUS_DATA for a config.json that does not describe a model of the family. */
     struct status (*parse_config)(void *config, const json_t *object, const char *source);
@@ -91,7 +93,7 @@ struct model_family {
     /* Sets `n_words` pieces of the vocabulary, and rows for them. */
     void (*set_words)(void *config, int64_t vocab_size, int64_t n_words);
 
-    /* Those of a classifier, in the configuration. */
+    /* Labels of a classifier, in the configuration. */
     struct model_labels *(*labels)(void *config);
 
     /* The model of a configuration, which it copies but for names of labels; model_type.destroy frees it.
@@ -102,7 +104,7 @@ struct model_family {
      * vocabulary may differ. */
     struct status (*same_architecture)(const void *a, const void *b);
 
-    const char *(*class_of)(enum model_task task); /* as "architectures" in config.json has it */
+    const char *(*class_of)(enum model_task task); /* name in "architectures" of config.json */
     /* The task of files with these parts. */
     enum model_task (*task_of)(const bool has[NAMES_N_PARTS], const json_t *config);
 
@@ -116,7 +118,7 @@ struct model_family {
     /* tensors that Hugging Face's files hold under another name, or transposed; NULL: none */
     const struct model_family_rename *forms;
     const char *const (*tied)[2]; /* copies, and the tensors they are tied to; NULL ends them */
-    const char *tied_pattern;     /* of copies, for messages */
+    const char *tied_pattern;     /* names of copies, for messages */
     enum names_part tied_part;    /* the head that reads them */
     const char *const *buffers;   /* names of NAMES_BUFFER; NULL ends them */
     /* whether the configuration switches off this tensor's layer, so that files may have it; NULL: none */
@@ -124,11 +126,12 @@ struct model_family {
     const char *const *states;        /* prefixes of the last parts of names of NAMES_STATE; NULL ends them */
     const char *words;                /* the word embeddings */
     const char *parts[NAMES_N_PARTS]; /* prefixes of their names; NULL: no such part */
-    const char *patterns[NAMES_N_PARTS]; /* the same, for messages */
+    const char *patterns[NAMES_N_PARTS]; /* names of the parts, for messages */
 
-    const struct model_family_script *script;   /* NULL: they have none */
-    const struct model_family_gguf *gguf;       /* NULL: kiln cannot */
-    const struct model_family_layout *megatron; /* in Megatron-DeepSpeed's layer files; NULL: it has none */
+    const struct model_family_script *script; /* NULL: they have none */
+    const struct model_family_gguf *gguf;     /* NULL: kiln cannot */
+    /* layout in Megatron-DeepSpeed's layer files; NULL: it has none */
+    const struct model_family_layout *megatron;
 };
 
 /* The family of a configuration; without "model_type", as in files of 2018, the first in the list.
@@ -140,7 +143,7 @@ struct status model_family_find(const struct model_family **family, const json_t
 struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
                                        const char *path);
 
-/* The same of a config.json that was read before, which the caller keeps. */
+/* Reads as model_family_read_config does a config.json that was parsed before, which the caller keeps. */
 struct status model_family_parse_config(const struct model_family **family, void **config, const json_t *root,
                                         const char *source);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE_PARTS = 3 }; /* of a join */
+enum { WHOLE_PARTS = 3 }; /* parts of a join */
 
 static struct status out_of_memory(const char *directory)
 {
@@ -166,7 +166,7 @@ static int compare(const void *a, const void *b)
     return x->as.tied != y->as.tied ? x->as.tied - y->as.tied : strcmp(x->as.name, y->as.name);
 }
 
-/* The join of which a name is the whole, or NULL; *end is where the name's end begins. */
+/* The join whose complete tensor a name is, or NULL; *end is where the name's end begins. */
 static const struct model_family_join *join_of(const struct model_family *f, const char *name, size_t *end)
 {
     for (const struct model_family_join *j = f->joins; j != NULL && j->whole != NULL; j++) {
@@ -337,7 +337,7 @@ static struct status open_megatron(struct model_files *m, const char *directory,
     return status_ok();
 }
 
-/* DeepSpeed's states: the weights of the ranks beside them are those that the optimizer updates. */
+/* DeepSpeed's states: the weights of the ranks next to them are those that the optimizer updates. */
 static struct status open_states(struct model_files *m, const char *directory, const char *name)
 {
     if (megatron_files_has_states(directory)) {
@@ -374,7 +374,7 @@ static const struct form {
     {"model.gguf", open_file, true},
 };
 
-/* What stands in the place of weights, and what to do. */
+/* Files that directories have instead of weights, and what to do. */
 static const struct other_weights {
     const char *name, *is, *advice;
 } other_weights[] = {

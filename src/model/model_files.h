@@ -15,47 +15,49 @@
 #include "model/names_hf.h"
 
 struct model_tensor {
-    struct names_hf as;                   /* what it stands for */
-    struct stored_tensor stored;          /* what the file has, transposed if necessary */
-    const struct model_family_join *join; /* of which it is one part; NULL: it is the whole tensor */
+    struct names_hf as;                   /* parameter that it stands for */
+    struct stored_tensor stored;          /* tensor of the file, transposed if necessary */
+    const struct model_family_join *join; /* join of which it is one part; NULL: it is the complete tensor */
     int part;
-    /* its last row is that of rows behind those of `stored`; NULL: none are there */
+    /* tensor whose last row is repeated in rows after those of `stored`; NULL: no such rows are there */
     const struct stored_tensor *fill;
 };
 
 struct model_files {
-    const struct model_family *family; /* whose names they are */
+    const struct model_family *family; /* family whose names they are */
     struct tensor_file *files;         /* [n_files] */
     int n_files;
-    struct tensor_set joined; /* of tensors laid over their slices; empty: the files have them whole */
-    struct checkpoint_manifest manifest; /* which lists those files */
+    /* tensors laid over their slices; empty: the files have complete tensors */
+    struct tensor_set joined;
+    struct checkpoint_manifest manifest; /* list of those files */
     /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the only file; NULL: there
      * are none */
     struct zero_folder *zero;
     struct megatron_files *megatron; /* owned; those of Megatron-DeepSpeed; NULL: there are none */
-    int64_t n_layers;                /* as it was opened with */
-    int64_t n_heads;                 /* of attention, where a file says it; 0: none does */
-    double norm_eps;                 /* of the layers' norms, likewise */
+    int64_t n_layers;                /* number with which it was opened */
+    int64_t n_heads;                 /* heads of attention, where a file says it; 0: none does */
+    double norm_eps;                 /* epsilon of the layers' norms, likewise */
     struct model_tensor *tensors;    /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
-    int n_zero;   /* of the weights of DeepSpeed's ranks, which come first until the rest is there */
+    /* weights of DeepSpeed's ranks, which come first until the other tensors are listed */
+    int n_zero;
     int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */
 };
 
-/* STATUS_DATA if the directory has in the place of weights what kiln does not read, such as an adapter. */
+/* STATUS_DATA if the directory has, instead of weights, files that kiln does not read, such as an adapter. */
 struct status model_files_name_other(const char *directory);
 
-/* Of a model of n_layers layers; 0: as many as the files have.  STATUS_DATA names the file and the tensor
- * that is missing, damaged, in another shard than listed, or there twice. */
+/* Opens the files of a model of n_layers layers; 0: the number that the files have.  STATUS_DATA names the
+ * file and the tensor that is missing, damaged, in another shard than listed, or there twice. */
 struct status model_files_open(struct model_files *m, const struct model_place *place,
                                const struct model_family *family, int64_t n_layers);
 
 /* Safe on a zeroed struct. */
 void model_files_close(struct model_files *m);
 
-/* The values of what it stands for, of a model of n_heads heads: the tensor, or its rows of a part of a join.
- * `list` is the caller's to free after the view.  STATUS_DATA: the rows do not divide so, and the view is the
- * whole tensor; STATUS_MEMORY. */
+/* The values of the parameter that `t` stands for, of a model of n_heads heads: the tensor, or its rows of a
+ * part of a join. `list` is the caller's to free after the view.  STATUS_DATA: the rows do not divide so, and
+ * the view is the complete tensor; STATUS_MEMORY. */
 struct status model_tensor_view(struct stored_tensor *view, void **list, const struct model_tensor *t,
                                 int64_t n_heads);
 

@@ -68,7 +68,7 @@ static struct status take_folder(struct model_place *p, const char *folder, cons
     return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
 }
 
-/* The same of a universal checkpoint. */
+/* The weights of a universal checkpoint; the configuration lies in the folder or above. */
 static struct status take_universal(struct model_place *p, const char *folder, const char *above)
 {
     char file[CHECKPOINT_PATH_BYTES];
@@ -76,7 +76,7 @@ static struct status take_universal(struct model_place *p, const char *folder, c
     return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
 }
 
-/* Hugging Face's trainer leaves "latest" beside a model, often without its folder. */
+/* Hugging Face's trainer leaves "latest" next to a model, often without its folder. */
 static bool has_weights(const char *path)
 {
     static const char *const names[] = {"manifest.json", "model.safetensors", "model.safetensors.index.json",
@@ -130,7 +130,7 @@ static struct status find_in_directory(struct model_place *p, const char *path)
     return status_ok();
 }
 
-/* The configuration of a file lies beside it; that of a folder's files may lie beside the folder. */
+/* The configuration of a file lies next to it; that of a folder's files may lie next to the folder. */
 static struct status find_beside(struct model_place *p, const char *path)
 {
     char folder[FILE_PATH_BYTES], above[FILE_PATH_BYTES], file[CHECKPOINT_PATH_BYTES];

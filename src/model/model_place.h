@@ -2,9 +2,9 @@
  * vocabulary, and to the files of its tensors.  The one place that knows what may be named:
  *
  *   a model directory, or a checkpoint of kiln   its own files
- *   an output directory with checkpoints         the newest whole one
+ *   an output directory with checkpoints         the newest intact one
  *   a directory of DeepSpeed's folders           the one that its file "latest" names
- *   a file of tensors                            what is beside it
+ *   a file of tensors                            the files next to it
  *   ckpt_N.pt where kiln's run has ckpt_N        that: the replaced scripts' name of it
  *   the prefix of a TensorFlow checkpoint        the same */
 #ifndef KILN_MODEL_MODEL_PLACE_H
@@ -18,7 +18,7 @@ struct model_place {
 };
 
 /* STATUS_DATA if there is no such thing, STATUS_NO_CHECKPOINT if a directory has checkpoints, but none is
- * whole. */
+ * intact. */
 struct status model_place_find(struct model_place *p, const char *path);
 
 /* The directory PATH of a path PATH.pt that is not there. */

@@ -1,5 +1,5 @@
-/* model_progress: what a run of kiln goes on with besides its weights, for writing it in the form of other
- * programs. */
+/* model_progress: the state, apart from the weights, from which a run of kiln resumes, for writing it in the
+ * form of other programs. */
 #ifndef KILN_MODEL_MODEL_PROGRESS_H
 #define KILN_MODEL_MODEL_PROGRESS_H
 
@@ -8,12 +8,12 @@
 
 struct model_progress {
     tensor exp_avg, exp_avg_sq; /* [params->n_elements] fp32, owned */
-    int64_t global_step;        /* over both phases */
-    int64_t step, n_skipped;    /* of the phase; those of them without an update */
+    int64_t global_step;        /* steps over both phases */
+    int64_t step, n_skipped;    /* steps of the phase; those of them without an update */
     /* the rate's peak; the decay of the scripts, which no checkpoint has */
     double learning_rate, weight_decay;
-    int n_ranks;              /* that the run goes on with, of DeepSpeed's folder */
-    const char *const *files; /* [n_files] the data of the run that goes on; borrowed */
+    int n_ranks;              /* ranks with which the run continues, for DeepSpeed's folder */
+    const char *const *files; /* [n_files] the data of the run that continues; borrowed */
     int64_t n_files;
 };
 

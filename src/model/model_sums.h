@@ -1,6 +1,6 @@
 /* model_sums: kiln.sha256, the checksums of the small files of a model directory, in the form of sha256sum,
- * which checks them too: the configuration and the files of the tokenizer, which a flipped bit turns into
- * others that are as good to read.
+ * which checks them too: the configuration and the files of the tokenizer, which a flipped bit can change
+ * into others that are read without an error.
  *
  * The rules: files of tensors have sums of their own (io/safetensors.h; PyTorch's in their archive).  A file
  * that is not listed, or not there, is not checked.  A directory whose safetensors lack sums was written

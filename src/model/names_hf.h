@@ -10,7 +10,7 @@
 #include "model/model_family.h"
 
 struct names_hf {
-    char name[PARAM_NAME_BYTES]; /* as in kiln's parameter table */
+    char name[PARAM_NAME_BYTES]; /* name in kiln's parameter table */
     enum names_part part;
     bool transposed; /* the file has the transpose */
     bool tied;       /* a copy of the tensor of this name, such as the decoder's weight in an MLM head */
@@ -24,7 +24,7 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
  * would grow past the limit stays as it is. */
 bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
 
-/* The same from `new` to `old`. */
+/* Applies renames from `new` to `old`, with the result of names_hf_rename. */
 bool names_hf_rename_back(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
 
 /* The part of a name in kiln's parameter table. */

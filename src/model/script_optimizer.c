@@ -107,7 +107,7 @@ static void put_state_dict(struct torch_writer *w, const struct script_params *s
     pickle_put_items(&w->pickle);
 }
 
-/* The scripts begin with the file of the first number in the list behind it. */
+/* Puts the list of files after a number: the scripts begin with the file of that number. */
 static void put_files(struct buf *b, const struct model_progress *p)
 {
     pickle_put_text(b, "files");
@@ -159,7 +159,7 @@ static void put_shapes(struct buf *b, const struct script_params *s)
     pickle_put_list_end(b);
 }
 
-/* What the first rank writes of the model and the position. */
+/* Writes the file of the first rank, with the model and the position. */
 static struct status write_states(const char *path, const struct script_params *s)
 {
     const struct model_progress *p = s->c->progress;

@@ -7,10 +7,10 @@
 #include "model/model_dir.h"
 
 struct script_param {
-    char name[PARAM_NAME_BYTES]; /* theirs */
+    char name[PARAM_NAME_BYTES]; /* the scripts' name */
     const struct param *param;
-    bool decayed; /* of the first group */
-    bool copy;    /* of a tied parameter, which a state dict lists, but no optimizer */
+    bool decayed; /* in the first group */
+    bool copy;    /* copy of a tied parameter, which a state dict lists, but no optimizer */
 };
 
 struct script_params {
@@ -27,8 +27,8 @@ struct status script_params_init(struct script_params *s, const struct model_dir
 /* Safe on a zeroed struct. */
 void script_params_fini(struct script_params *s);
 
-/* Its elements in a flat buffer of the parameter table's layout, zeros in the rows of the vocabulary that are
- * rounded up. */
+/* Views the elements of parameter `i` in a flat buffer of the parameter table's layout, zeros in the rows of
+ * the vocabulary that are rounded up. */
 tensor script_params_view(const struct script_params *s, int i, tensor flat);
 
 /* Rows of the vocabulary, rounded up. */

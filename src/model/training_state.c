@@ -123,7 +123,7 @@ static struct status open_own(struct training_state *s, const struct training_st
     return opened;
 }
 
-/* A run of kiln may have been left for another program, which went on. */
+/* Another program may have continued a run of kiln. */
 static struct status warn_of_later(const struct training_state *s, const struct training_state_place *p)
 {
     int64_t file, own = json_integer_value(json_object_get(s->position, "global_step"));

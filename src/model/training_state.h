@@ -1,9 +1,9 @@
-/* training_state: what a run goes on from: weights, both moments and a position, as a checkpoint of kiln or
+/* training_state: what a run resumes from: weights, both moments and a position, as a checkpoint of kiln or
  * of another program has them.
  *
- * The rule: who resumes from one does not know which program wrote it; the difference is in the table.  All
- * are looked for here: kiln's own come first, since a run that went on from another program's writes its own
- * from then on. */
+ * The rule: code that resumes from one does not know which program wrote it; the difference is in the table.
+ * All are looked for here: kiln's own come first, since a run that resumed from another program's checkpoint
+ * writes its own from then on. */
 #ifndef KILN_MODEL_TRAINING_STATE_H
 #define KILN_MODEL_TRAINING_STATE_H
 
@@ -14,16 +14,17 @@ struct training_state_kind {
     /* STATUS_DATA unless it has what the table's parameters need, and nothing that they should have. */
     struct status (*check)(const void *self, const struct param_table *params);
 
-    /* Fills *values with elements of what is here of a parameter, from `from` on, or of a moment of it.  What
-     * it does not have keeps its value; of a parameter in its shape, as many rows are left in *values as
-     * were read. */
+    /* Fills *values with elements of the local part of a parameter, or of a moment of it, from `from` on.
+     * Elements that the state does not have keep their values; if *values has the shape of the parameter, it
+     * is cut to the rows that were read. */
     struct status (*read)(const void *self, enum param_kept kept, const struct param *p, int64_t from,
                           tensor *values);
 
     /* After reading: STATUS_DATA or STATUS_IO if a file changed meanwhile. */
     struct status (*check_files)(const void *self);
 
-    /* As checkpoint_read_extra; and the bytes of a file of its own, NULL if it has none. */
+    /* Reads a file as checkpoint_read_extra does; and finds the bytes of a file of its own, NULL if it has
+     * none. */
     struct status (*read_extra)(const void *self, const char *file, const char *name, tensor out);
     const struct file_map *(*find_file)(const void *self, const char *file);
     void (*close)(void *self);
@@ -33,26 +34,27 @@ struct training_state {
     const struct training_state_kind *kind; /* NULL: nothing was found */
     void *self;                             /* owned */
     char path[CHECKPOINT_PATH_BYTES];
-    const json_t *config; /* as config.json, borrowed; NULL: the shapes of its tensors are all that it says */
+    /* content of config.json, borrowed; NULL: the shapes of its tensors are all that it says */
+    const json_t *config;
     uint64_t vocab_hash;
-    const json_t *position; /* as trainer_state.json, with or without the settings; borrowed */
+    const json_t *position; /* content of trainer_state.json, with or without the settings; borrowed */
 };
 
-/* Where to look, and what for. */
+/* Place to search, and the kind of checkpoint wanted. */
 struct training_state_place {
     const char *directory;
-    const char *own; /* where kiln's own of the run's kind are; NULL: in `directory` too */
-    int64_t step;    /* of the checkpoint; -1: the newest */
-    /* the step before the first of the run's phase: of files that say nothing of phases */
+    const char *own; /* directory of kiln's own of the run's kind; NULL: `directory` too */
+    int64_t step;    /* step of the checkpoint; -1: the newest */
+    /* the step before the first of the run's phase, for files that say nothing of phases */
     int64_t phase_began;
-    bool others;    /* those of other programs, too */
-    bool universal; /* of these, a universal checkpoint */
+    bool others;    /* search those of other programs, too */
+    bool universal; /* among these, a universal checkpoint */
     struct model_dir_given given;
-    enum model_task task; /* for the tensors of other programs */
+    enum model_task task; /* task of the tensors of other programs */
 };
 
 /* kind stays NULL if the directory has no checkpoint, and none of `step` was wanted.  STATUS_NO_CHECKPOINT if
- * there is none of that step, or none that is whole. */
+ * there is none of that step, or none that is intact. */
 struct status training_state_open(struct training_state *s, const struct training_state_place *place);
 
 /* Checks the state, and puts all weights into a sink, a parameter at a time. */
@@ -83,7 +85,7 @@ struct status megatron_state_open(struct training_state *s, const char *folder,
 struct status megatron_state_open_universal(struct training_state *s,
                                             const struct training_state_place *place);
 
-/* Of a kind without files of kiln's own: zeros, and no file. */
+/* read_extra and find_file of a kind without files of kiln's own: zeros, and no file. */
 struct status training_state_no_extra(const void *self, const char *file, const char *name, tensor out);
 const struct file_map *training_state_no_file(const void *self, const char *file);
 

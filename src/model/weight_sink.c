@@ -7,7 +7,7 @@ static struct status view(void *self, const struct param *p, tensor *values)
     return status_ok();
 }
 
-/* It was read into its place. */
+/* Does nothing: the values were read into their place. */
 static struct status leave(void *self, const struct param *p, tensor values)
 {
     (void)self, (void)p, (void)values;

@@ -1,5 +1,5 @@
-/* weight_sink: where weights that are read from files go, a parameter at a time: who reads a file need not
- * know which copies of a parameter are kept, where, and by which rank, and nobody needs memory for all of
+/* weight_sink: where weights that are read from files go, a parameter at a time: code that reads a file need
+ * not know which copies of a parameter are kept, where, and by which rank, and nobody needs memory for all of
  * them. */
 #ifndef KILN_MODEL_WEIGHT_SINK_H
 #define KILN_MODEL_WEIGHT_SINK_H
@@ -20,7 +20,7 @@ struct weight_sink {
     struct status (*current)(void *self, const struct param *p, tensor *values);
 };
 
-/* Into a flat buffer of the table's layout in host memory, which must outlive it. */
+/* A sink into a flat buffer of the table's layout in host memory, which must outlive it. */
 struct weight_sink weight_sink_of(tensor *flat);
 
 #endif

@@ -1,5 +1,6 @@
-/* weight_source: where weights come from that are written to files, a parameter at a time: who writes a file
- * need not know whether they lie in memory or in other files, and nobody needs memory for all of them. */
+/* weight_source: where weights come from that are written to files, a parameter at a time: code that writes a
+ * file need not know whether they lie in memory or in other files, and nobody needs memory for all of
+ * them. */
 #ifndef KILN_MODEL_WEIGHT_SOURCE_H
 #define KILN_MODEL_WEIGHT_SOURCE_H
 
@@ -12,7 +13,7 @@ struct weight_source {
     struct status (*read)(void *self, const struct param *p, tensor *values);
 };
 
-/* Of a flat buffer of the table's layout in host memory, which must outlive it. */
+/* A source from a flat buffer of the table's layout in host memory, which must outlive it. */
 struct weight_source weight_source_of(const tensor *flat);
 
 /* `other`, or where it is NULL the flat buffer. */

@@ -117,7 +117,7 @@ static const struct model_family_rename renames[] = {
     {NULL, NULL, false, false},
 };
 
-/* LinearActivation of NVIDIA's modeling.py, which also has the decoder's weight beside the embeddings. */
+/* LinearActivation of NVIDIA's modeling.py, which also has the decoder's weight next to the embeddings. */
 static const struct model_family_rename script_renames[] = {
     {".intermediate.dense.", ".intermediate.dense_act.", false, false},
     {".pooler.dense.", ".pooler.dense_act.", false, false},

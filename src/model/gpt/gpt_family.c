@@ -156,7 +156,7 @@ static const struct model_family_layout bloom_megatron_layout = {bloom_megatron_
 
 /* ---- all that is read ---- */
 
-/* ".attn.bias" is a causal mask that older files hold beside the weights of each layer. */
+/* ".attn.bias" is a causal mask that older files hold next to the weights of each layer. */
 static const struct model_family_rename gpt2_renames[] = {
     {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     GGUF_DECODER,
     NAMED(".self_attention.", ".attention."),         MEGATRON_GPT2, END_OF_RENAMES,
@@ -250,7 +250,7 @@ static const struct model_family_gguf bloom_gguf = {"bloom", &bloom_gguf_layout,
 
 static const char *const none[] = {NULL};
 
-/* Causal masks that older files hold beside the weights of each layer. */
+/* Causal masks that older files hold next to the weights of each layer. */
 static const char *const states[] = {"masked_bias", NULL};
 
 static const char *const gpt2_bare[] = {"wte.", "wpe.", "h.", "ln_f.", NULL};
@@ -264,7 +264,7 @@ static const char *const bloom_tied[][2] = {{"lm_head.weight", "transformer.word
 static const char *const gpt2_types[] = {"gpt2", NULL};
 static const char *const bloom_types[] = {"bloom", NULL};
 
-/* What both have alike. */
+/* Fields that are the same in both. */
 #define DECODER                                                                                              \
     .config_bytes = sizeof(struct gpt_config), .sizes = sizes, .set_words = set_words, .labels = labels,     \
     .same_architecture = same_architecture, .task_of = task_of, .bare_task = MODEL_TASK_ENCODER,             \

@@ -22,8 +22,9 @@ struct status child_start_rank(pid_t *pid, const struct words *line);
 /* A program that is run for what it prints. */
 struct child_job {
     struct words line;
-    struct buf output; /* its standard output and standard error, as they came */
-    int code; /* its exit code; 128 + signal; -1: it was not started or took too long, and was killed */
+    struct buf output; /* standard output and standard error, in the order of arrival */
+    /* exit code; 128 + signal; -1: the program was not started, or took too long and was killed */
+    int code;
     bool timed_out;
     double seconds;
 };
@@ -34,7 +35,7 @@ struct status child_jobs_run(struct child_job *jobs, int n, int n_parallel, doub
                              double deadline_s);
 void child_jobs_fini(struct child_job *jobs, int n);
 
-/* The exit code of a status of waitpid, as a shell says it. */
+/* The exit code of a status of waitpid, as a shell has it: 128 + signal after a signal. */
 int child_code(int wait_status);
 
 #endif

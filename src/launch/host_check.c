@@ -39,8 +39,8 @@ void host_check_own_name(void)
                 own.text, gai_strerror(error), own.text);
 }
 
-/* What OpenSSH prints (ssh.c, sshconnect.c), and what mends it.  '@' stands for the host, '#' for the
- * port. */
+/* Messages of OpenSSH (ssh.c, sshconnect.c), and what mends their causes.  '@' stands for the host, '#' for
+ * the port. */
 static const struct explanation {
     const char *sign, *name, *cure;
 } explanations[] = {

@@ -24,7 +24,8 @@ static void note_failure(struct job_watch *w)
     w->failed_ns = w->failed_ns != 0 ? w->failed_ns : clock_ns();
 }
 
-/* The first error that a rank tells counts, and the launcher's own words only while no rank has told any. */
+/* Keeps the first error that a rank reports, and the launcher's own words only while no rank has reported
+ * any. */
 static void note_cause(struct job_watch *w, const char *text, bool is_certain)
 {
     note_failure(w);
@@ -40,7 +41,7 @@ static void note_rank(struct job_watch *w, int64_t rank)
     w->rank = w->rank >= 0 || w->is_settled ? w->rank : rank;
 }
 
-/* The word behind `after`; the first host that is told counts. */
+/* Takes the word after `after` as the host; the first host that is reported counts. */
 static void note_host(struct job_watch *w, const char *line, const char *after)
 {
     const char *at = strstr(line, after);
@@ -101,7 +102,7 @@ static void read_srun(struct job_watch *w, const char *line)
     }
 }
 
-/* What no new start mends. */
+/* Recognises errors that no new start mends. */
 static void read_hopeless(struct job_watch *w, const char *line)
 {
     static const char *const signs[] = {
@@ -119,7 +120,7 @@ static void read_hopeless(struct job_watch *w, const char *line)
     }
 }
 
-/* As a shell has it; 0 if it is not told. */
+/* Exit code as a shell has it; 0 if `ending` has none. */
 static int code_of_ending(const char *ending)
 {
     int number;
@@ -205,7 +206,7 @@ void job_watch_find_host(struct job_watch *w, const struct host_list *hosts)
     }
 }
 
-/* The number behind the last `"step":` of a text; -1: none. */
+/* The number after the last `"step":` of a text; -1: none. */
 static int64_t find_last_step(const char *text)
 {
     static const char key[] = "\"step\":";
@@ -218,7 +219,7 @@ static int64_t find_last_step(const char *text)
     return step;
 }
 
-/* Never waits: a pipe or a device in the place of the log is not read. */
+/* Never waits: if a pipe or a device has the name of the log, it is not read. */
 static int open_log(size_t *n, const char *output_dir)
 {
     struct buf path = {0};

@@ -2,7 +2,7 @@
  *
  * Read from standard error: kiln's own `kiln: error: ...`, the lines of launch/rank_guard.h, and the
  * sentences of Open MPI 4.1 (orte/tools/orterun/help-orterun.txt, orte/mca/errmgr/base/help-errmgr-base.txt)
- * and of srun (slurm's launch plug-in).  A rank tells its step by its log, OUTPUT_DIR/log.jsonl. */
+ * and of srun (slurm's launch plug-in).  The step of a rank is read from its log, OUTPUT_DIR/log.jsonl. */
 #ifndef KILN_LAUNCH_JOB_WATCH_H
 #define KILN_LAUNCH_JOB_WATCH_H
 
@@ -13,11 +13,11 @@
 
 struct job_watch {
     struct buf line;            /* the part of a line that has come so far */
-    int64_t rank;               /* the first that failed; -1: nobody said */
-    char host[HOST_NAME_BYTES]; /* its host, "" if nobody said */
-    char cause[320];            /* the first error that was told, or the launcher's own words; "" if none */
+    int64_t rank;               /* the first rank that failed; -1: not reported */
+    char host[HOST_NAME_BYTES]; /* host of that rank; "": not reported */
+    char cause[320];            /* the first error reported, or the launcher's own words; "" if none */
     char ending[96];            /* how the rank ended, in its guard's words; "" if it could not say */
-    int code;                   /* the same as an exit code; 0: not told */
+    int code;                   /* the ending as an exit code; 0: not reported */
     bool is_settled;            /* rank and host are sure: its guard's, or those of a host that was lost */
     bool has_not_begun;         /* srun could not start it */
     bool is_certain;            /* the cause is a rank's own */
@@ -32,16 +32,16 @@ void job_watch_fini(struct job_watch *w);
 /* Takes more of the job's standard error. */
 void job_watch_take(struct job_watch *w, const char *bytes, size_t n);
 
-/* Fills in the host of a rank that only its number was told of, from the hosts in the order of their
+/* Fills in the host of a rank that was reported by its number alone, from the hosts in the order of their
  * ranks. */
 void job_watch_find_host(struct job_watch *w, const struct host_list *hosts);
 
-/* The size of OUTPUT_DIR/log.jsonl, 0 if there is none; and the last step behind its byte `begin`; -1:
+/* The size of OUTPUT_DIR/log.jsonl, 0 if there is none; and the last step after its byte `begin`; -1:
  * none. */
 int64_t job_watch_log_bytes(const char *output_dir);
 int64_t job_watch_last_step(const char *output_dir, int64_t begin);
 
-/* The highest N of OUTPUT_DIR/COMMAND/ckpt_N, where the command keeps its own beside those of others, or of
+/* The highest N of OUTPUT_DIR/COMMAND/ckpt_N, where the command keeps its own next to those of others, or of
  * OUTPUT_DIR/ckpt_N; -1: none. */
 int64_t job_watch_newest_checkpoint(const char *output_dir, const char *command);
 
@@ -50,7 +50,7 @@ int64_t job_watch_newest_checkpoint(const char *output_dir, const char *command)
  * with 0. */
 int job_watch_code(const struct job_watch *w, int code);
 
-/* What a supervisor does after this exit code (docs/exit_codes.md). */
+/* The next action of a supervisor after this exit code (docs/exit_codes.md). */
 enum job_next { JOB_DONE, JOB_AGAIN, JOB_NEVER };
 enum job_next job_watch_next(const struct job_watch *w, int code);
 

@@ -12,7 +12,8 @@ typedef struct status line_file_body(void *context, char *line, const char *sour
  * regular file, or is far too large; STATUS_USAGE: a line has a NUL byte. */
 struct status line_file_read(const char *path, const char *what, line_file_body *body, void *context);
 
-/* The same of a file that nobody has named: regular_file_open_own; without one, *found is false. */
+/* Reads as line_file_read does a file that no flag names, opened by regular_file_open_own; *found is false if
+ * there is none. */
 struct status line_file_read_own(const char *path, const char *what, const char *why, line_file_body *body,
                                  void *context, bool *found);
 

@@ -4,7 +4,7 @@
  * What it always says, and why (docs/decisions/0060_launch.md):
  *   - ssh never asks for a password, and gives up after 5 s;
  *   - names of hosts keep their domains, which Open MPI cuts off: w.1.foo.net and w.2.foo.net would both be
- *     "w" (Open MPI 5 is told by a variable, cmd/run_launch.c);
+ *     "w" (Open MPI 5 keeps them by a variable, cmd/run_launch.c);
  *   - a host that went silent is noticed after 10 s, not after 480 s (oob_tcp_keepalive_*);
  *   - when one rank ends, the others are killed at once: a job restarts from a checkpoint, it is not
  *     repaired;
@@ -27,8 +27,8 @@ struct launch_job {
     enum launch_kind kind;
     struct host_list hosts;
     bool is_remote; /* a host of the list is another machine */
-    int64_t cores;  /* of the host that has fewest; 0: unknown */
-    /* of srun without hosts: nodes, and ranks on each; 0 or -1: as the job of Slurm has them */
+    int64_t cores;  /* cores of the host that has fewest; 0: unknown */
+    /* nodes, and ranks on each, of srun without hosts; 0 or -1: as the job of Slurm has them */
     int64_t n_nodes, n_tasks;
     int64_t ssh_port;       /* 0: ssh's own */
     const char *interface;  /* the network to use; NULL: all */

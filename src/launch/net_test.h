@@ -31,7 +31,7 @@ struct net_result {
 };
 
 /* Tests the server of a host.  STATUS_UNAVAILABLE says why it is not reached and what mends it.  It takes at
- * most 3 s to connect, and as long again for the rest. */
+ * most 3 s to connect, and at most 3 s for the rest. */
 struct status net_test_connection(struct net_result *r, const char *host, int port, const char *token);
 
 /* Whether the network interface is up; STATUS_UNAVAILABLE says that it is down or not there, and what to

@@ -77,7 +77,7 @@ static void fail_one(struct check *c, const char *from, const char *to, const ch
 
 /* ---- servers ---- */
 
-/* "serve PORT TOKEN", possibly behind a greeting of the login. */
+/* "serve PORT TOKEN", possibly after a greeting of the login. */
 static bool read_server(struct node *node, const char *output)
 {
     const char *at = strstr(output, "serve\t");
@@ -150,7 +150,7 @@ static void read_test(struct check *c, int from, const char *line)
     if (ok && !is_ssh) {
         ok = sscanf(line + at, "%lf\t%lf", &p->latency_us, &p->bytes_per_s) == 2;
     }
-    if (!ok && c->nodes[to].reached) { /* of others it was said already */
+    if (!ok && c->nodes[to].reached) { /* the failure of other hosts was reported already */
         fail_one(c, name_of(c, from), name_of(c, to), line[at] == '\t' ? line + at + 1 : "");
     }
 }
@@ -207,7 +207,8 @@ static void print_pair(const struct check *c, int i)
            p->has_ssh ? "ok" : "-", p->has_tcp ? "ok" : "-", latency, rate);
 }
 
-/* All pairs of few hosts; of many those that are not whole, and the slowest.  Returns how many work. */
+/* Prints all pairs of few hosts; of many hosts the pairs that do not work fully, and the slowest pair.
+ * Returns how many work. */
 static int print_table(const struct check *c)
 {
     int slowest = -1, n_whole = 0;

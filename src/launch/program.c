@@ -58,7 +58,7 @@ static struct status find_self(char **self)
                                         "/proc/self/exe cannot be read, so the ranks' program is unknown");
 }
 
-/* What the words before the flags of kiln stand for; *n_read of them were read. */
+/* Adds the command that the words before the flags of kiln stand for; *n_read of them were read. */
 static struct status add_begin(struct words *w, const char *self, int n, const char *const *words,
                                int *n_read)
 {
@@ -86,7 +86,7 @@ static struct status add_begin(struct words *w, const char *self, int n, const c
     return status_ok();
 }
 
-/* Where kiln's flags begin in the words, behind "kiln" and a command that trains; 0: nowhere. */
+/* Index of kiln's first flag in the words, after "kiln" and a command that trains; 0: there is none. */
 static int find_flags(const struct words *w)
 {
     for (int i = 0; i + 1 < w->n; i++) {
@@ -97,8 +97,8 @@ static int find_flags(const struct words *w)
     return 0;
 }
 
-/* What follows the name of this flag in a word, in which '-' and '_' are alike: "", or "=" and a value; NULL:
- * it is another word. */
+/* The text after the name of this flag in a word, in which '-' and '_' are the same: "", or "=" and a value;
+ * NULL: it is another word. */
 static const char *after_flag(const char *word, const char *name)
 {
     while (*name != '\0' && (*word == *name || (*word == '-' && *name == '_'))) {

@@ -9,13 +9,13 @@ struct program {
     struct words words;
     char *self;             /* kiln's path */
     bool is_line;           /* the words begin with mpirun or srun */
-    int first_flag;         /* index of the word behind kiln's command; 0: it is not kiln that trains */
+    int first_flag;         /* index of the word after kiln's command; 0: it is not kiln that trains */
     bool is_dry_run;        /* kiln's flags have --dry-run */
     const char *command;    /* "pretrain"; NULL: unknown; borrowed from `words`, as output_dir is */
-    const char *output_dir; /* of the training command; NULL: unknown */
+    const char *output_dir; /* output directory of the training command; NULL: unknown */
 };
 
-/* Reads the words behind the flags of `kiln launch`:
+/* Reads the words after the flags of `kiln launch`:
  *
  *     kiln pretrain ... | pretrain ...             this program, by its full path, which every host must have
  *     [python3 [-u]] [DIR/]run_pretraining.py ...         kiln pretrain; run_squad.py is kiln squad

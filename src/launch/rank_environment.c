@@ -43,8 +43,8 @@ struct status env_file_read_own(struct words *variables, const char *path, bool 
 
 /* ---- this process ---- */
 
-/* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.
- * Which devices are visible is each host's own affair. */
+/* Variables that kiln and the libraries that it loads read: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA,
+ * kiln's own.  Which devices are visible is each host's own affair. */
 static const char *const prefixes[] = {"NCCL_",     "UCX_",  "FI_",   "OMP_",
                                        "OPENBLAS_", "CUDA_", "KILN_", "LD_LIBRARY_PATH="};
 static const char *const left_out[] = {"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER="};
@@ -72,7 +72,7 @@ static struct status read_one(struct words *variables, const char *path)
     return status_ok();
 }
 
-/* Of a file that nobody has named. */
+/* Reads a file that no flag names. */
 static struct status read_own(struct words *variables, const char *path)
 {
     int before = variables->n;

@@ -29,12 +29,12 @@ static const double start_s = 1, remote_start_s = 5;
 /* One start of the job. */
 struct attempt {
     pid_t pid;
-    int err;     /* its standard error */
-    int signals; /* a signalfd of what this process is told */
+    int err;     /* standard error of the launcher */
+    int signals; /* a signalfd of the signals to this process */
     int64_t begin_ns;
-    int64_t log_bytes;  /* of the log of older starts */
-    int n_told;         /* how often this process was told to leave */
-    bool has_passed_on; /* the ranks were told, too */
+    int64_t log_bytes;  /* size of the log before this start */
+    int n_told;         /* signals to leave that this process received */
+    bool has_passed_on; /* the ranks were signalled, too */
     int64_t term_ns;    /* when the launcher was asked to end; 0: not yet */
     int64_t kill_ns;    /* when it was killed */
     bool has_ended;
@@ -47,7 +47,7 @@ static void write_all(const char *bytes, size_t n)
     while (n > 0) {
         ssize_t written = write(STDERR_FILENO, bytes, n);
         if (written < 0 && errno != EINTR) {
-            return; /* nobody reads; the job goes on, as training does */
+            return; /* nobody reads; the job continues, as training does */
         }
         bytes += written > 0 ? written : 0;
         n -= written > 0 ? (size_t)written : 0;
@@ -121,7 +121,7 @@ static void end_overdue(struct attempt *a, double grace_s)
 }
 
 /* Ranks of a launcher that was killed have become children of this process (PR_SET_CHILD_SUBREAPER).  They
- * must not go on: the next start needs their devices and the lock of the output directory. */
+ * must not continue: the next start needs their devices and the lock of the output directory. */
 static void end_orphans(void)
 {
     char path[64];

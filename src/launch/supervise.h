@@ -7,19 +7,20 @@
 
 struct supervise {
     struct launch_job *job; /* hosts that are lost are removed from it */
-    const char *output_dir; /* of the ranks, where steps and checkpoints are seen; NULL: unknown */
+    const char *output_dir; /* the ranks' output directory, with their log and checkpoints; NULL: unknown */
     const char *command;    /* "pretrain"; NULL: unknown */
     bool can_resume;        /* the program takes --resume_from_checkpoint */
-    int64_t max_restarts;   /* in a row without a new checkpoint */
-    int64_t min_hosts;      /* with as many the job goes on when others are lost; 0: all are needed */
-    /* before the second restart in a row; the first is at once, each further one waits twice as long */
+    int64_t max_restarts;   /* restarts in a row without a new checkpoint */
+    /* hosts that are enough for the job to continue when others are lost; 0: all are needed */
+    int64_t min_hosts;
+    /* wait before the second restart in a row; the first is at once, each further one waits twice as long */
     double backoff_s;
-    double grace_s;    /* for the launcher to end by itself after a rank's error */
+    double grace_s;    /* time for the launcher to end by itself after a rank's error */
     bool checks_hosts; /* ask them over ssh before a restart */
 };
 
-/* Returns when the job is done (OK), was told to leave (STATUS_PREEMPTED), or cannot go on: a status with the
- * job's own exit code, whose message names rank, host, step and cause. */
+/* Returns when the job is done (OK), received a signal to leave (STATUS_PREEMPTED), or cannot continue: a
+ * status with the job's own exit code, whose message names rank, host, step and cause. */
 struct status supervise_run(const struct supervise *s);
 
 #endif

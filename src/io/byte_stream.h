@@ -31,7 +31,7 @@ struct byte_stream {
     bool at_gap;         /* the bytes that follow in the file were damaged, and are left out */
     bool ends_early;     /* the file ended where more had to follow; known at the end */
     int64_t n_damaged;   /* parts left out */
-    bool quiet;          /* damage of files is counted and not logged; the caller sets it */
+    bool quiet;          /* faults of files are counted, not logged; the caller sets it */
     void *state;         /* the kind's own */
 
     pthread_mutex_t mutex; /* guards all fields below */

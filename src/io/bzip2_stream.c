@@ -216,7 +216,7 @@ static struct status retry_block(struct bzip2 *z, struct block *b)
         return status_ok();
     }
     const struct block *next = block_of(z, z->n_taken + 1);
-    bool takes_next = next->begin == b->end; /* else the mark was an end of a stream */
+    bool takes_next = next->begin == b->end; /* false: the mark was an end of a stream */
     uint64_t end = takes_next ? next->end : next->begin;
     TRY(bzip2_block_unpack(&b->bytes, z->stream, b->begin, end, &b->good, &b->crc));
     if (b->good) {

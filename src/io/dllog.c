@@ -60,7 +60,7 @@ static void append_list(struct buf *b, const json_t *list)
     buf_putc(b, ']');
 }
 
-/* With `repr` strings are quoted, as inside lists. */
+/* A value as Python's str() shows it; with `repr` strings are quoted, as inside lists. */
 void dllog_append_python(struct buf *b, const json_t *value, bool repr)
 {
     switch (json_typeof(value)) {

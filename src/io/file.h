@@ -87,13 +87,14 @@ struct status file_lines_open(FILE **file, const char *path, bool append);
  * Errors name the path and the limit.  STATUS_USAGE: a path that is empty, "/" or too long; STATUS_IO: it
  * cannot be made or written, or its file system has fewer than `bytes_wanted` bytes free (0: unknown). */
 
-/* For a file that file_writer or file_lines_open will write; its directory must exist.  A link is followed.
- * An existing path that is not a regular file would be written in place: it must be a pipe or a character
- * device. */
+/* Checks the path of a file that file_writer or file_lines_open will write; its directory must exist.  A link
+ * is followed.  An existing path that is not a regular file would be written in place: it must be a pipe or a
+ * character device. */
 struct status file_check_output(const char *path, uint64_t bytes_wanted);
 
-/* For a directory that will be made, with its parents, if missing.  Up to `longest_suffix` bytes will be
- * appended to its path, slash and temporary names included (those of file_writer need no space). */
+/* Checks the path of a directory that will be made, with its parents, if missing.  Up to `longest_suffix`
+ * bytes will be appended to its path, slash and temporary names included (those of file_writer need no
+ * space). */
 struct status file_check_output_directory(const char *path, size_t longest_suffix, uint64_t bytes_wanted);
 
 /* The part of file_check_output_directory that writes nothing: for a dry run. */

@@ -21,7 +21,7 @@ static struct status check_space(const char *path, const char *directory, uint64
                               path, bytes_wanted, available);
 }
 
-/* One byte, since a full disk still creates empty files. */
+/* Writes one byte, since a full disk still creates empty files. */
 static struct status write_probe(const char *final)
 {
     struct temporary t;

@@ -28,8 +28,8 @@ bool gguf_file_is_one(const void *bytes, size_t n);
 /* Maps the file and checks all but the values of its tensors.  STATUS_DATA says what is wrong. */
 struct status gguf_file_open(struct gguf_file *f, const char *path);
 
-/* Checks bytes as gguf_file_open checks a file; the caller keeps them until the close, and `source` names
- * them in messages. */
+/* Reads bytes as gguf_file_open reads a file; the caller keeps them until the close, and `source` names them
+ * in messages. */
 struct status gguf_file_parse(struct gguf_file *f, const void *bytes, size_t n, const char *source);
 
 /* Safe on a zeroed struct and after a failed open. */

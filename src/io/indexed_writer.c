@@ -119,7 +119,7 @@ struct pointers {
     uint64_t next;
 };
 
-/* In blocks: a call of put for each pointer takes twice the time. */
+/* Puts pointers in blocks: a call of put for each pointer takes twice the time. */
 static void put_pointers(void *context, const unsigned char *sizes, size_t n)
 {
     enum { BLOCK = 1024 };

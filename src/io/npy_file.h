@@ -21,7 +21,7 @@ struct npy_file {
 struct status npy_file_open(struct npy_file *f, const char *path, const char *type, int n_dims);
 void npy_file_close(struct npy_file *f);
 
-/* Checks the bytes that f->map holds as npy_file_open checks a file. */
+/* Reads the bytes that f->map holds as npy_file_open reads a file. */
 struct status npy_file_parse(struct npy_file *f, const char *path, const char *type, int n_dims);
 
 /* Opens a file for what numpy.save writes, and puts the header; the caller puts the numbers and commits. */

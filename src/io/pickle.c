@@ -28,7 +28,7 @@ struct machine {
     size_t n_memoized;    /* entries in use: the next index of MEMOIZE */
     size_t *marks;        /* [n_marks] stack heights */
     size_t n_marks, marks_capacity;
-    struct pickle_node **last_object; /* where to link the next one */
+    struct pickle_node **last_object; /* link for the next object */
     struct pickle_node **last_persistent;
     struct pickle_node nothing;
     struct status status;

@@ -21,7 +21,7 @@
 
 enum { SAFETENSORS_MAX_HEADER_BYTES = 16 << 20 };
 
-#define SAFETENSORS_SUM "kiln_crc32c." /* before a name: the key of the tensor's sum in the metadata */
+#define SAFETENSORS_SUM "kiln_crc32c." /* prefix of a tensor's name in the key of its sum in the metadata */
 
 struct safetensors {
     struct file_map map;           /* the file, if safetensors_open mapped it */
@@ -46,7 +46,7 @@ struct status safetensors_check_sums(const struct safetensors *f, const char *so
 /* Safe on a zeroed struct and after a failed open. */
 void safetensors_close(struct safetensors *f);
 
-/* Borrowed; NULL if there is none of this name. */
+/* The tensor of this name, borrowed; NULL if there is none. */
 const struct stored_tensor *safetensors_find(const struct safetensors *f, const char *name);
 
 /* The metadata's text about the slice that an entry is of a tensor (io/tensor_set.h); NULL: there is none,

@@ -18,7 +18,7 @@ struct scatter_files {
 /* The path of file i. */
 void scatter_files_path(char path[FILE_PATH_BYTES], const char *prefix, int i);
 
-/* For n files PREFIX0, PREFIX1, ..., none of which exists, with about `memory` bytes of buffers.
+/* Begins n files PREFIX0, PREFIX1, ..., none of which exists, with about `memory` bytes of buffers.
  * STATUS_MEMORY. */
 struct status scatter_files_open(struct scatter_files *s, const char *prefix, int n, size_t memory);
 

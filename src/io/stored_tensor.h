@@ -15,7 +15,7 @@ enum { STORED_MAX_DIMS = 8 };
 struct stored_rect {
     int64_t at[2], n[2];       /* first row and column; numbers of rows and columns */
     const unsigned char *data; /* first element; may be unaligned */
-    int64_t steps[2];          /* in elements, to the next row and column; 0: the same one again */
+    int64_t steps[2];          /* distances in elements to the next row and column; 0: the same one again */
 };
 
 /* Elements [begin, end), flattened, of the `n` rows and columns from `at` on. */
@@ -28,7 +28,7 @@ struct stored_tensor {
     const char *name;        /* borrowed from the file's reader */
     const char *dtype_label; /* the format's name of the type */
     const char *unreadable;  /* why it cannot be read, worded to follow "it "; NULL if it can be */
-    enum dtype dtype;        /* if it can be read */
+    enum dtype dtype;        /* type of the elements, if they can be read */
     int n_dims;              /* 0 is a scalar */
     int64_t dims[STORED_MAX_DIMS];
     int64_t strides[STORED_MAX_DIMS]; /* in elements */
@@ -104,7 +104,7 @@ bool stored_tensor_name_is_printable(const char *name, size_t n);
 /* STATUS_DATA if two of the tensors have the same name. */
 struct status stored_tensor_check_names(const struct stored_tensor *tensors, int n, const char *source);
 
-/* Borrowed; NULL if there is none of this name. */
+/* The tensor of this name, borrowed; NULL if there is none. */
 const struct stored_tensor *stored_tensor_find(const struct stored_tensor *tensors, int n, const char *name);
 
 #endif

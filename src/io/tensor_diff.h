@@ -17,7 +17,7 @@ struct tensor_diff {
     double a, b;            /* values of that element */
     /* largest |a - b| and |a - b| / |b| of all elements; infinity if only one is finite */
     double max_abs, max_rel;
-    int64_t largest; /* where max_abs is */
+    int64_t largest; /* the element of max_abs, in dense order */
 };
 
 /* Both have the same dims and can be read.  Reads a dense tensor in pieces.  STATUS_DATA: damaged;

@@ -51,7 +51,7 @@ struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file
 /* Safe on a zeroed struct. */
 void tensor_set_fini(struct tensor_set *t);
 
-/* NULL if there is none of this name. */
+/* The tensor of this name, borrowed; NULL if there is none. */
 const struct stored_tensor *tensor_set_find(const struct tensor_set *t, const char *name);
 
 /* Copies a slice of a tensor of the set into `out`, dense in host memory; types convert as in

@@ -27,8 +27,8 @@ bool torch_file_is_one(const void *bytes, size_t n);
  * which forbidden name its pickle uses. */
 struct status torch_file_open(struct torch_file *f, const char *path);
 
-/* Checks bytes as torch_file_open checks a file; the caller keeps them until the close, and `source` names
- * them in messages. */
+/* Reads bytes as torch_file_open reads a file; the caller keeps them until the close, and `source` names them
+ * in messages. */
 struct status torch_file_parse(struct torch_file *f, const void *bytes, size_t n, const char *source);
 
 /* Safe on a zeroed struct and after a failed open. */

@@ -22,7 +22,7 @@ struct torch_storage {
  * checkpoints of the scripts that kiln replaces. */
 const struct pickle_allowed *torch_tensors_allowed(size_t *n);
 
-/* For qsort and bsearch by key. */
+/* Compares two struct torch_storage by key, for qsort and bsearch. */
 int torch_tensors_compare_keys(const void *a, const void *b);
 
 /* Reads the id of a persistent node: key and size of a storage.  STATUS_DATA names `source`. */

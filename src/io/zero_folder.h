@@ -29,7 +29,7 @@ struct zero_folder {
     struct torch_optimizer *optimizers;          /* [n_ranks] */
     struct stored_tensor *tensors[PARAM_N_KEPT]; /* [n] each, under DeepSpeed's names */
     int n;
-    bool has_moments;                      /* else there is only PARAM_WEIGHT */
+    bool has_moments;                      /* false: there is only PARAM_WEIGHT */
     int64_t n_steps;                       /* steps that the optimizers counted; -1: they do not say */
     const struct pickle_node *loss_scaler; /* loss scaler of the first rank; NULL: it has none */
     struct bump memory;

@@ -38,7 +38,7 @@ struct status zip_file_check_sums(const struct zip_file *z, const char *source);
 /* Safe on a zeroed struct. */
 void zip_file_close(struct zip_file *z);
 
-/* Borrowed; NULL if there is none of this name. */
+/* The member of this name, borrowed; NULL if there is none. */
 const struct zip_member *zip_file_find(const struct zip_file *z, const char *name, size_t name_bytes);
 
 #endif

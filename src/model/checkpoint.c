@@ -212,7 +212,8 @@ void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t
 
 struct tensor_slice checkpoint_slice(const struct param *p, int64_t from, int64_t to)
 {
-    int64_t cols = p->n_dims == 2 ? p->dims[1] : 1, before = p->first[0] * cols; /* in the rows above */
+    /* `before`: elements in the rows above */
+    int64_t cols = p->n_dims == 2 ? p->dims[1] : 1, before = p->first[0] * cols;
     return (struct tensor_slice){.n_dims = p->n_dims,
                                  .dims = {p->full[0], p->full[1]},
                                  .part = {.at = {0, p->n_dims == 2 ? p->first[1] : 0},

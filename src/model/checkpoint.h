@@ -95,7 +95,7 @@ struct checkpoint_file {
     char name[CHECKPOINT_NAME_BYTES];
     char path[CHECKPOINT_PATH_BYTES];
     struct file_map map;
-    struct safetensors tensors; /* over it, if it is a .safetensors file */
+    struct safetensors tensors; /* tensors of the map, if it is a .safetensors file */
 };
 
 /* A checkpoint or a model directory, open for reading. */
@@ -105,7 +105,7 @@ struct checkpoint {
     struct checkpoint_manifest manifest;
     struct checkpoint_file *files; /* [n_files] the opened files */
     int n_files;
-    struct tensor_set model, optimizer; /* over the files */
+    struct tensor_set model, optimizer; /* tensors of the files */
     json_t *config;                     /* an object */
     json_t *tokenizer;                  /* an object */
     json_t *state;                      /* an object; NULL in a model */

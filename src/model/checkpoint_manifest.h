@@ -50,7 +50,7 @@ bool checkpoint_manifest_is_name(const char *name);
 /* Adds a file to the list.  STATUS_USAGE: a name that is not allowed, or listed already; STATUS_MEMORY. */
 struct status checkpoint_manifest_add(struct checkpoint_manifest *m, const struct checkpoint_listed *file);
 
-/* NULL if it is not listed. */
+/* The file of this name; NULL if it is not listed. */
 const struct checkpoint_listed *checkpoint_manifest_find(const struct checkpoint_manifest *m,
                                                          const char *name);
 

@@ -8,7 +8,7 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct foreign_moment *)a)->name, ((const struct foreign_moment *)b)->name);
 }
 
-/* One more, which stands for the tensor of this name in the files. */
+/* Adds an entry, which stands for the tensor of this name in the files. */
 static struct foreign_moment *add(struct foreign_moments *o, const struct model_dir *m, const char *name)
 {
     struct names_hf as = names_hf_canonical(m->family, name);

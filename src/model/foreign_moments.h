@@ -34,7 +34,7 @@ void foreign_moments_fini(struct foreign_moments *o);
 /* Whether the replaced scripts decay a parameter, by its name. */
 bool foreign_moments_is_decayed(const char *name);
 
-/* NULL if there are none of this parameter. */
+/* The moments of the parameter of this name; NULL if there are none. */
 const struct foreign_moment *foreign_moments_find(const struct foreign_moments *o, const char *name);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { MEGATRON_EMBEDDING = 1, MEGATRON_FIRST_LAYER = 3, MEGATRON_BEHIND = 4, MEGATRON_WORD_MULTIPLE = 128 };
 
-#define MEGATRON_TIED "tied_modules.embed." /* before a name of the embeddings in states */
+#define MEGATRON_TIED "tied_modules.embed." /* prefix of the names of the embeddings in states */
 
 /* The module of a name as states have it, and what follows; 0: it is no such name. */
 int64_t megatron_names_module(const char *name, const char **rest);

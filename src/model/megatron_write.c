@@ -287,7 +287,7 @@ static struct status write_all(struct writing *w)
 
 /* ---- a universal checkpoint ---- */
 
-/* One thing that is kept of a tensor. */
+/* Writes a tensor's weight, or one of its moments. */
 static struct status write_kept(struct writing *w, int i, const char *folder, const char *kept,
                                 const struct weight_source *from)
 {

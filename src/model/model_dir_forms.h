@@ -6,7 +6,7 @@
 #include "io/torch_writer.h"
 #include "model/script_params.h"
 
-/* For messages: "a model in PyTorch's form". */
+/* Name of the form for messages: "a model in PyTorch's form". */
 const char *model_dir_form_name(struct model_dir_form form);
 
 /* Whether a save in this form, which is not Hugging Face's, writes a file of that name next to those of the

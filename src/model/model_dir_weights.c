@@ -395,7 +395,7 @@ struct status model_dir_source_open(struct model_dir_source *s, const struct mod
     return model_dir_check(m, params, task, report);
 }
 
-/* Into memory for one parameter; the files may have fewer rows, so that it is cleared. */
+/* Reads into memory for one parameter, which is cleared first, since the files may have fewer rows. */
 static struct status read_one(void *self, const struct param *p, tensor *values)
 {
     struct model_dir_source *s = self;

@@ -58,9 +58,9 @@ struct model_family_sizes {
 
 /* How the training scripts that kiln replaces keep a model of the family in their ckpt_N.pt. */
 struct model_family_script {
-    const struct model_family_rename *renames; /* from kiln's names to theirs */
+    const struct model_family_rename *renames; /* renames from kiln's names to theirs */
     const char *const (*copies)[2]; /* tied parameters that they list, and those they equal; NULL ends them */
-    int64_t word_multiple;          /* they round a vocabulary up to it */
+    int64_t word_multiple;          /* the scripts round a vocabulary up to a multiple of it */
 };
 
 struct gguf_writer;
@@ -113,7 +113,7 @@ struct model_family {
     enum model_task bare_task;
     const char *root;
     const char *const *bare;                   /* NULL ends them */
-    const struct model_family_rename *renames; /* in order; NULL as `old` ends them */
+    const struct model_family_rename *renames; /* renames in order; NULL as `old` ends them */
     const struct model_family_join *joins;     /* NULL: it has none */
     /* tensors that Hugging Face's files hold under another name, or transposed; NULL: none */
     const struct model_family_rename *forms;

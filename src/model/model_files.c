@@ -142,7 +142,7 @@ static struct status open_slices(struct model_files *m, const char *directory, s
             files[n++].source = name;
         }
     }
-    for (int i = 0; i < n; i++) { /* where they are now that all are open */
+    for (int i = 0; i < n; i++) { /* the files do not move any more: all are open */
         files[i].file = &m->files[i].safetensors;
     }
     return tensor_set_init(&m->joined, files, n);

@@ -19,9 +19,9 @@ struct script_params {
     int n;
 };
 
-/* With `by_module` in the order in which PyTorch numbers the parameters of a module: its own before those of
- * the modules in it; else in that of the parameter table.  STATUS_UNAVAILABLE: the scripts have no such
- * models. */
+/* Lists the parameters: with `by_module` in the order in which PyTorch numbers the parameters of a module,
+ * its own before those of the modules in it; else in the order of the parameter table.  STATUS_UNAVAILABLE:
+ * the scripts have no such models. */
 struct status script_params_init(struct script_params *s, const struct model_dir_contents *c, bool by_module);
 
 /* Safe on a zeroed struct. */

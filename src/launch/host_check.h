@@ -22,7 +22,7 @@ void host_check_own_name(void);
 struct host_answer {
     bool reached;
     int64_t cores;     /* processor cores that a process there may use; 0: it did not say */
-    char problem[400]; /* what to do, if it was not reached */
+    char problem[400]; /* advice, if it was not reached */
 };
 
 /* Asks all hosts at once, for at most limit_s; `answers` is [l->n]. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For each slot of the hosts of a list whether a filter names it. */
+/* Whether a filter names each slot of the hosts of a list. */
 struct named {
     const char *flag;
     const struct host_list *list;

@@ -130,7 +130,7 @@ static int code_of_ending(const char *ending)
     return sscanf(ending, "ended by signal %d", &number) == 1 ? 128 + number : 0;
 }
 
-/* How a rank ended, as its guard says: "kiln: error: rank 1 on h2 ended by signal 9, Killed". */
+/* Reads from its guard's line how a rank ended: "kiln: error: rank 1 on h2 ended by signal 9, Killed". */
 static bool read_guard(struct job_watch *w, const char *line)
 {
     const char *at = strstr(line, RANK_GUARD_LINE), *how = at == NULL ? NULL : strstr(at, " ended ");

@@ -27,7 +27,7 @@ struct status net_test_serve(struct net_server *s, int n_clients, double seconds
 
 struct net_result {
     double latency_us;  /* least time of a byte's way there and back */
-    double bytes_per_s; /* to the peer */
+    double bytes_per_s; /* bandwidth to the peer */
 };
 
 /* Tests the server of a host.  STATUS_UNAVAILABLE says why it is not reached and what mends it.  It takes at

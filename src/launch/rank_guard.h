@@ -6,7 +6,7 @@
 
 #include "core/words.h"
 
-/* How the message begins: "rank 1 on h2 ended with exit code 74". */
+/* Beginning of the message, which continues "1 on h2 ended with exit code 74". */
 #define RANK_GUARD_LINE "kiln: error: rank "
 
 /* Runs the program as this rank, passes signals on to it, and returns a status with its exit code, whose

@@ -36,7 +36,7 @@ struct attempt {
     int n_told;         /* signals to leave that this process received */
     bool has_passed_on; /* the ranks were signalled, too */
     int64_t term_ns;    /* when the launcher was asked to end; 0: not yet */
-    int64_t kill_ns;    /* when it was killed */
+    int64_t kill_ns;    /* when the launcher was killed; 0: not yet */
     bool has_ended;
     int code;
     struct job_watch watch;

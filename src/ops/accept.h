@@ -18,12 +18,13 @@ bool accept_stream(struct exec *x, const char *op, enum dtype dtype, const tenso
 /* accept_tensors for matrices that are only copied, which may also be i32. */
 bool accept_copied(struct exec *x, const char *op, tensor out, tensor in);
 
-/* True if keys and values are pages (ops.h, append_rows) of as many and as large heads as `like` has, [T,
- * N, D]. */
+/* True if keys and values are pages (ops.h, append_rows) whose heads have the number and the size of those of
+ * `like`, [T, N, D]. */
 bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, tensor like);
 
-/* As accept_tensors for fp8: the device computes in fp8, and all `matrices` are fp8, with dense rows that
- * begin at multiples of OPS_FP8_MULTIPLE bytes, and dims that are multiples of it. */
+/* True if the device computes in fp8 and all `matrices` are fp8, with dense rows that begin at multiples of
+ * OPS_FP8_MULTIPLE bytes, and dims that are multiples of it.  Null tensors pass.  Otherwise STATUS_USAGE
+ * sticks in the exec. */
 bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_matrices);
 
 #define ACCEPT_LIST(...)                                                                                     \

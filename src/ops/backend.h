@@ -42,9 +42,10 @@ struct backend_entry {
     char version[32];
     size_t entry_bytes, device_bytes, exec_bytes, ops_bytes, tensor_bytes;
     const struct ops *ops;
-    struct status (*probe)(const struct device **device, char *text, size_t n); /* as backend_describe_gpu */
+    /* Describes the GPU, as backend_describe_gpu. */
+    struct status (*probe)(const struct device **device, char *text, size_t n);
     void (*log_to)(void (*sink)(enum log_level level, const char *line)); /* before anything else is called */
-    void (*describe)(char *text, size_t n);                               /* as backend_describe_choices */
+    void (*describe)(char *text, size_t n); /* lists the chosen algorithms, as backend_describe_choices */
 };
 
 /* The first fields that this program expects in an entry. */

@@ -13,7 +13,7 @@ struct ops half_ops(void);
  * stays. */
 void half_ops_round(float *x, int64_t n);
 
-/* The same for an fp32 tensor in the host's memory. */
+/* Rounds an fp32 tensor in the host's memory as half_ops_round does. */
 void half_ops_round_tensor(tensor t);
 
 #endif

@@ -1,5 +1,5 @@
 /* library_search: finds CUDA's libraries on machines whose loader does not: in the toolkit, in Python wheels,
- * or beside the driver in a container.  It does not start Python: wheels are at fixed places below a
+ * or next to the driver in a container.  It does not start Python: wheels are at fixed places below a
  * prefix. */
 #ifndef KILN_OPS_LIBRARY_SEARCH_H
 #define KILN_OPS_LIBRARY_SEARCH_H

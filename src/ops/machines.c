@@ -103,7 +103,8 @@ double machine_product_rate(const struct machine_rates *r, struct precision p)
     return p.fp8 ? r->fp8 : p.dtype != DTYPE_F32 ? r->half : p.allow_tf32 ? r->tf32 : r->fp32;
 }
 
-/* Work is recorded, and pieces of it may run beside, so that memory is laid out as on a CUDA device. */
+/* Work is recorded, and pieces of it may run on the second stream, so that memory is laid out as on a CUDA
+ * device. */
 static struct status graph_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
 {
     (void)context, (void)key, (void)key_bytes;

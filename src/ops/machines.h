@@ -1,7 +1,7 @@
 /* machines: devices to plan for, as rows of data: memory, rates, and the links between them, each with its
  * source.
  *
- * A step is predicted by ops/roofline.h, divided by the share of the roofline that a whole step reaches
+ * A step is predicted by ops/roofline.h, divided by the share of the roofline that a complete step reaches
  * there. */
 #ifndef KILN_OPS_MACHINES_H
 #define KILN_OPS_MACHINES_H
@@ -13,7 +13,7 @@
 struct machine_rates {
     double half, tf32, fp32, fp8; /* half: bf16, and fp16 where the device has it */
     double copy;
-    double reached; /* share of the roofline that a whole step reaches */
+    double reached; /* share of the roofline that a complete step reaches */
 };
 
 struct machine {

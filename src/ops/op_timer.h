@@ -14,7 +14,7 @@ enum { OP_TIMER_COPY = -1 }; /* instead of a slot: a copy by queue_send */
 /* One call.  Times are on the scale of clock_ns. */
 struct op_event {
     struct op_call call;
-    const char *layer; /* of the exec when it was called; may be NULL */
+    const char *layer; /* the exec's layer at the time of the call; may be NULL */
     int64_t layer_index;
     int64_t called_ns, returned_ns; /* on the host */
     int64_t start_ns, end_ns; /* on the device; the same as on the host if calls end before they return */
@@ -39,11 +39,11 @@ struct op_timer {
     /* [n_pending] calls whose marks are not read yet; NULL: the device has no clock */
     struct op_event *pending;
     int64_t n_pending;
-    int64_t origin_ns; /* of mark 0 on the host's clock */
+    int64_t origin_ns; /* time of mark 0 on the host's clock */
     int64_t last_ns;   /* the end of the previous call */
 };
 
-/* Allocates room for `capacity` events of `x`; nothing is allocated later. */
+/* Allocates memory for `capacity` events of `x`; nothing is allocated later. */
 struct status op_timer_init(struct op_timer *t, struct exec *x, int64_t capacity);
 
 /* Safe on a zeroed struct. */

@@ -30,7 +30,7 @@
  * nothing. */
 struct dropout {
     double p;
-    uint32_t site; /* which dropout of the model: layer and place */
+    uint32_t site; /* number of this dropout in the model: layer and place */
 };
 
 /* Round(65536 p): numbers below are dropped. */
@@ -46,12 +46,12 @@ struct attention {
     int64_t max_seqlen_q, max_seqlen_kv;
     /* pairs of queries and keys, only to count work; 0: assumes the longest length for each sequence */
     double n_pairs;
-    double scale;        /* of the scores: 1 / sqrt(D) */
+    double scale;        /* factor of the scores: 1 / sqrt(D) */
     bool causal;         /* query i sees keys j <= i + (kv length - q length) */
     tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
     tensor block_table;  /* i32 [B, blocks], of attention_cached alone: pages of a sequence, in order */
-    tensor row_keys;     /* i32 [T, 2], of the query rows */
-    /* of the probabilities; column = (first_head + head) * 65536 + key position in its sequence */
+    tensor row_keys;     /* i32 [T, 2]: keys of the query rows */
+    /* dropout of the probabilities; column = (first_head + head) * 65536 + key position in its sequence */
     struct dropout dropout;
     int64_t first_head; /* where these heads begin among those of a model */
 
@@ -85,30 +85,31 @@ enum choice_option {
     CHOICE_N_OPTIONS,
 };
 
-/* What changes a logit before the choice: columns of a tensor f32 [E, CHANGE_N_COLUMNS]. */
+/* Changes of a logit before the choice: columns of a tensor f32 [E, CHANGE_N_COLUMNS]. */
 enum choice_change {
-    CHANGE_ID,    /* of the token, below 2^24; in a row each once */
-    CHANGE_ADD,   /* is added to its logit */
+    CHANGE_ID,    /* id of the token, below 2^24; in a row each once */
+    CHANGE_ADD,   /* a number that is added to its logit */
     CHANGE_WAS,   /* 1: the text has it, so that CHOICE_REPETITION holds for it; else 0 */
     CHANGE_N_NEW, /* how often it was generated */
     CHANGE_N_COLUMNS,
 };
 
-/* A run of elements that is updated alike: one logical parameter, or the part of it that one rank updates.
+/* A run of elements with the same update: one logical parameter, or the part of it that one rank updates.
  * Its sums are those of chunks of OPTIM_CHUNK elements, the last of which may be shorter. */
 struct optim_span {
     int64_t offset, n;
     double weight_decay;
     /* the learning rate of its elements, as a part of OPTIM_LR: lr in the formulas below is their product */
     double rate;
-    int64_t first_chunk, n_chunks; /* of the whole parameter, in arrays of sums of all parameters */
-    int64_t rows; /* of a matrix whose update is orthogonal (optim/optimizer_muon.c); 0: of anything else */
-    int64_t full_rows, full_cols; /* of the whole matrix, of which tensor parallelism leaves a slice here */
+    int64_t first_chunk, n_chunks; /* the full parameter's chunks, in arrays of sums of all parameters */
+    /* rows of a matrix whose update is orthogonal (optim/optimizer_muon.c); 0: not such a matrix */
+    int64_t rows;
+    int64_t full_rows, full_cols; /* size of the matrix, of which tensor parallelism leaves a slice here */
 };
 
 enum { OPTIM_CHUNK = 1024 };
 
-/* Chunks of some spans, one span behind the other. */
+/* The number of chunks of some spans, one span after the other. */
 int64_t optim_chunks(const struct optim_span *spans, int64_t n_spans);
 
 /* Scalars of one update, in a tensor f64 [OPTIM_N_SCALARS] on the device, so that a captured graph can be
@@ -127,7 +128,7 @@ enum optim_scalar {
     OPTIM_RATIO_OF_ALL, /* 1: parameters without decay have a trust ratio, too; 0: theirs is 1 */
     OPTIM_MIN_RATIO,    /* the bounds of trust ratios: 0 and infinity are none */
     OPTIM_MAX_RATIO,
-    OPTIM_MOMENTUM, /* of `nesterov` */
+    OPTIM_MOMENTUM, /* the momentum of `nesterov` */
     OPTIM_N_SCALARS,
 };
 
@@ -140,7 +141,7 @@ enum pointwise_loss {
 /* Every dim of a product in fp8 is a multiple of this. */
 enum { OPS_FP8_MULTIPLE = 16 };
 
-/* Rows of activations that meet a matrix in int8 are whole numbers of at most this magnitude under a scale of
+/* Rows of activations that meet a matrix in int8 are integers of at most this magnitude under a scale of
  * their own: so that the sum of `n` products fits 31 bits. */
 #define OPS_INT8_STEPS(n)                                                                                    \
     (INT32_MAX / (127 * (n)) < INT16_MAX ? (int32_t)(INT32_MAX / (127 * (n))) : (int32_t)INT16_MAX)
@@ -184,7 +185,7 @@ struct ops {
      * Only tables of devices that compute in fp8 use maxima and `rounded` (core/tensor.h).  Slots that say
      * "notes maxima" assign the maxima of a result together with it; if `in` has maxima, quantize takes the
      * largest from them. Slots that say "rounds" also round a result whose `rounded` points to a factor, with
-     * columns and a history, as quantize does.  With "rounds in place of it" the result itself is then not
+     * columns and a history, as quantize does.  With "rounds instead of it" the result itself is then not
      * stored. */
     void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
                      tensor in, enum dtype format);
@@ -215,7 +216,7 @@ struct ops {
     /* Here and in the layer norms below, tensors that only a backward reads may be null: pre; sum; mean and
      * rstd together.  pre = in w^T + bias;  out = gelu(pre) = pre Phi(pre), Phi the normal CDF: the erf form
      * of Hendrycks and Gimpel 2016 (arXiv:1606.08415) section 2, not its tanh approximation.  out, pre [T, O]
-     * A; bias [O] as in linear.  out notes maxima, and rounds in place of it. */
+     * A; bias [O] as in linear.  out notes maxima, and rounds instead of it. */
     void (*linear_gelu)(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias);
 
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
@@ -227,8 +228,8 @@ struct ops {
                                    bool accumulate);
 
     /* dpre = dout gelu'(pre), gelu'(z) = Phi(z) + z phi(z);  dbias += sum over rows of dpre, the gradient of
-     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout, notes maxima, and rounds in
-     * place of it. */
+     * linear_gelu's bias.  All [T, F] A, dbias [F] W; dpre may alias dout, notes maxima, and rounds
+     * instead of it. */
     void (*gelu_backward)(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre);
 
     /* out = tanh(in); out may alias in.  din = dout (1 - out^2); din may alias dout.  Any shape, A. */
@@ -285,7 +286,7 @@ struct ops {
      * `sum` has another reader than LN;  din = dropout'(dresidual);  dbias += sum over rows of din; dgamma,
      * dbeta += as in layernorm_backward.  dresidual, sum [T, H] R; din, dout [T, H] A; dresidual and din
      * are distinct; dresidual may alias dout where R is A, unless it accumulates or din is rounded.  din
-     * notes maxima, and rounds in place of it. */
+     * notes maxima, and rounds instead of it. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
                                                 tensor dgamma, tensor dbeta, tensor dout, tensor sum,
                                                 tensor mean, tensor rstd, tensor gamma, tensor row_keys,
@@ -313,13 +314,13 @@ struct ops {
      * memory: with page = slots[t] / OPS_CACHE_PAGE and place = slots[t] % OPS_CACHE_PAGE
      *     keys[page N + n, d, place] = k[t, n, d];  values[page N + n, place, d] = v[t, n, d]
      * keys [P N, D, page], values [P N, page, D], k, v [T, N, D] A, strided rows allowed; slots i32 [T],
-     * no two alike; -1: the row is not kept. */
+     * no two the same; -1: the row is not kept. */
     void (*append_rows)(struct exec *x, tensor keys, tensor values, tensor k, tensor v, tensor slots);
 
-    /* The same as attention, out of such pages and without dropout: key j of sequence b is at place j %
-     * OPS_CACHE_PAGE of page block_table[b, j / OPS_CACHE_PAGE], and a.cu_seqlens_kv counts cached keys as
-     * well as those of the queries' own tokens.  What a query gets depends on its own keys alone, to the
-     * bit: not on the queries and sequences beside it.  out, q [T, N, D] A; q may have strided rows.  In
+    /* Computes attention over keys and values in such pages, without dropout: key j of sequence b is at place
+     * j % OPS_CACHE_PAGE of page block_table[b, j / OPS_CACHE_PAGE], and a.cu_seqlens_kv counts cached keys
+     * as well as those of the queries' own tokens.  What a query gets depends on its own keys alone, to the
+     * bit: not on the queries and sequences next to it.  out, q [T, N, D] A; q may have strided rows.  In
      * rows after the last sequence out is 0. */
     void (*attention_cached)(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
                              struct attention a);
@@ -332,9 +333,9 @@ struct ops {
      * twice. */
     void (*scatter_add_rows)(struct exec *x, tensor din, tensor dout, tensor rows);
 
-    /* The same on a table of which only rows [first, first + T) of n_rows are here, as on one of several
-     * ranks that have a slice each (core/param.h); in and din have those T rows, and rows[i] is a number in
-     * [0, n_rows):
+    /* gather_rows and scatter_add_rows on a table of which only rows [first, first + T) of n_rows are here,
+     * as on one of several ranks that have a slice each (core/param.h); in and din have those T rows, and
+     * rows[i] is a number in [0, n_rows):
      *     out[i] = in[rows[i] - first] if that row is here, else 0;  din[rows[i] - first] += dout[i] if it
      * is. */
     void (*gather_slice)(struct exec *x, tensor out, tensor in, tensor rows, int64_t first, int64_t n_rows);
@@ -350,7 +351,7 @@ struct ops {
     void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                           tensor labels, int64_t n_classes, tensor scale);
 
-    /* The same where the columns are a slice of n_classes classes, from class `first` on, as on one of
+    /* cross_entropy where the columns are a slice of n_classes classes, from class `first` on, as on one of
      * several ranks (Shoeybi et al. 2019, arXiv:1909.08053, section 3): those of them below n_classes are
      * `here`; there may be none.  In three steps:
      *     maxima = the largest logit here, or -infinity
@@ -369,8 +370,9 @@ struct ops {
                                 tensor maxima, tensor sums, tensor labels, int64_t first, int64_t n_classes,
                                 tensor scale);
 
-    /* Where a span starts and ends (Devlin et al. 2018, section 4.2).  For sequence b with the rows
-     * [cu[b], cu[b + 1]) and column e (0 start, 1 end), y = labels[b, e] >= 0 counted from its first row:
+    /* The loss of the start and the end of a span (Devlin et al. 2018, section 4.2).  For sequence b with the
+     * rows [cu[b], cu[b + 1]) and column e (0 start, 1 end), y = labels[b, e] >= 0 counted from its first
+     * row:
      *     loss = -log softmax(logits[rows, e])[y];  correct = (argmax == y)
      *     dlogits = scale (softmax(logits[rows, e]) - onehot(y))
      * For labels -1 and rows of no labelled sequence: loss 0, correct 0, dlogits 0.
@@ -426,9 +428,9 @@ struct ops {
      *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
      *     r = max(min_ratio, min(|w| / |u|, max_ratio)) if both > 0 and (wd != 0 or ratio_of_all), else 1
      *     w -= lr r u
-     * in two halves, between which ranks that update parts of parameters tell each other their sums.  The
-     * first leaves u in the place of the gradient, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2
-     * of each chunk of the spans; the second takes |w| and |u| of each span's whole parameter from sums f64
+     * in two halves, between which ranks that update parts of parameters exchange their sums.  The
+     * first leaves u in the gradient's buffer, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2
+     * of each chunk of the spans; the second takes |w| and |u| of each span's full parameter from sums f64
      * [all chunks, 2], added in order. norm f64 [n], n >= 1: the first from norm_of, then whatever else must
      * be finite; scalars f64 [OPTIM_N_SCALARS].  Where one of norm is not finite nothing is written,
      * gradients included: the update can be queued before anybody has looked. */
@@ -438,11 +440,11 @@ struct ops {
                        int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 
     /* LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), with g as in lamb_direction, and n = |g| of
-     * each span's whole parameter from squares f64 [all chunks], which `squares` has left:
+     * each span's full parameter from squares f64 [all chunks], which `squares` has left:
      *     g = g / (n + eps) if n > 0;  m, v as in lamb_direction, of this g;  d = sqrt(v / c2) + eps
      *     r = (m / c1) / d + wd w;  c = g / d + wd w
      *     w -= lr (b1 |w| / |r| r + (1 - b1) |w| / |c| c), both ratios as LAMB's; the paper has ratios of all
-     * in two halves as LAMB.  The first leaves the normalised g in the place of the gradient, and in sums f64
+     * in two halves as LAMB.  The first leaves the normalised g in the gradient's buffer, and in sums f64
      * [optim_chunks, 3] those of w^2, r^2 and c^2; the second makes r and c again from m, v and g. */
     void (*lans_direction)(struct exec *x, tensor sums, struct optim_buffers b,
                            const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
@@ -496,7 +498,7 @@ struct status ops_cpu_check(void);
 /* A line for each library of matrix products, "oneDNN 2.6.3: on"; NULL after the last. */
 const char *ops_cpu_library(int i);
 
-/* Memory that these libraries and the pool of threads take while they train a model with these sizes, beside
+/* Memory that these libraries and the pool of threads take while they train a model with these sizes, besides
  * its tensors: code, tables, panels of matrices, scratch of each thread. */
 size_t ops_cpu_library_bytes(int64_t hidden_size, int64_t feed_forward_size, bool in_fp32);
 

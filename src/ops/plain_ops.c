@@ -14,7 +14,7 @@ static const char ASKED_FOR[] = "--plain_ops asks for it";
 enum { MOST_REGIONS = 40 }; /* tensors of one call: embed_backward has 15, attention's struct adds 6 */
 
 /* Memory of the device that some tensors view, and its copy.  Views that overlap share a region, so that
- * parts of one matrix and results in the place of inputs stay what they are. */
+ * parts of one matrix stay parts of it, and results that alias inputs still do. */
 struct region {
     char *device, *end;
     char *host;
@@ -22,7 +22,7 @@ struct region {
 
 struct mirror {
     struct exec *x;
-    struct exec host; /* that runs the definition */
+    struct exec host; /* the exec that runs the definition */
     bool collecting;  /* regions are collected; later, tensors are moved to their copies */
     struct region regions[MOST_REGIONS];
     int n;

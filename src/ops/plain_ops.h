@@ -12,11 +12,11 @@
 #include "ops/op_watch.h"
 
 struct plain_ops {
-    struct op_watch watch; /* of the table, on a device with memory of its own */
+    struct op_watch watch; /* watch of the table, on a device with memory of its own */
     struct ops table;
 };
 
-/* What a plain op reports as exec.served_by. */
+/* The value of exec.served_by after a plain op. */
 extern const char plain_ops_served_by[];
 
 /* STATUS_USAGE unless `list` is "all" or names of ops with commas between them. */

@@ -37,7 +37,7 @@ void plan_norm_of(struct exec *x, tensor norm, tensor sums)
          {"sums", sums, DTYPE_F64, 1, tensor_cols(sums)});
 }
 
-/* What every update reads. */
+/* Adds the tensors that every update reads. */
 static void add_update(struct exec *x, const char *op, struct optim_buffers b, tensor norm, tensor scalars)
 {
     int64_t n = tensor_cols(b.master);
@@ -46,7 +46,7 @@ static void add_update(struct exec *x, const char *op, struct optim_buffers b, t
          {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
 }
 
-/* Reads and writes them. */
+/* Adds the moments, which are read and written. */
 static void add_moments(struct exec *x, const char *op, struct optim_buffers b)
 {
     int64_t n = tensor_cols(b.master);
@@ -110,7 +110,7 @@ void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span 
                 tensor norm, tensor scalars)
 {
     double n = count(b.master); /* 0 of a rank whose shard is empty */
-    double left_out = n > 0 ? (double)span_elements(spans, n_spans) / n - 1 : 0; /* what Muon takes */
+    double left_out = n > 0 ? (double)span_elements(spans, n_spans) / n - 1 : 0; /* minus Muon's share */
     add_update(x, "adamw", b, norm, scalars);
     add_moments(x, "adamw", b);
     add_new_weights(x, "adamw", b);

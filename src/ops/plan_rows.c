@@ -12,7 +12,7 @@ static void add_statistics(struct exec *x, const char *op, tensor mean, tensor r
     }
 }
 
-/* What is normalized is computed here, as `sum`, which may be null. */
+/* Adds a layer norm whose input is computed here, as `sum`, which may be null. */
 static void add_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, int of_sum,
                                tensor mean, tensor rstd, tensor gamma, tensor beta)
 {

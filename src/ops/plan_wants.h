@@ -5,8 +5,7 @@
 
 #include "ops/ops.h"
 
-/* What one argument must be, seen as a matrix whose columns are its last dim; its bytes count as moved
- * once. */
+/* One argument's form, seen as a matrix whose columns are its last dim; its bytes count as moved once. */
 struct want {
     const char *name;
     tensor t;
@@ -35,7 +34,7 @@ static inline double count(tensor t)
     return (double)tensor_count(t);
 }
 
-/* The dtype that rows of a residual stream must have beside activations of this one. */
+/* The dtype that rows of a residual stream must have with activations of this one. */
 static inline int of_stream(enum dtype activations, tensor rows)
 {
     enum dtype wide = dtype_of_vectors(activations);

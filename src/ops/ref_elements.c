@@ -20,7 +20,7 @@ void ref_cast(struct exec *x, tensor out, tensor in)
     }
 }
 
-/* As fp32 numbers, which decide ties. */
+/* Rounds row t to int8 in fp32 arithmetic, which decides ties. */
 static void quantize_row(tensor rows, tensor scale, tensor in, int64_t t)
 {
     float largest = 0;

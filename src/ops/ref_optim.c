@@ -11,7 +11,7 @@ void ref_clear(struct exec *x, tensor flat, const struct optim_span *spans, int6
     }
 }
 
-/* Of the chunk of a span that begins here. */
+/* The end of the chunk of a span that begins here. */
 static int64_t end_of_chunk(const struct optim_span *s, int64_t begin)
 {
     int64_t end = begin + OPTIM_CHUNK;
@@ -69,7 +69,7 @@ void ref_norm_of(struct exec *x, tensor norm, tensor sums)
     }
 }
 
-/* What gradients are multiplied by: the scale, and less if their norm would be above the limit. */
+/* The factor of gradients: the scale, and less if their norm would be above the limit. */
 static double gradient_factor(tensor norm, tensor scalars)
 {
     double limit = tensor_get(scalars, OPTIM_MAX_NORM), scale = tensor_get(scalars, OPTIM_GRAD_SCALE);
@@ -125,7 +125,7 @@ void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, con
     }
 }
 
-/* A column of sums [all chunks, cols], of the whole parameter. */
+/* A column of sums [all chunks, cols], of the full parameter. */
 static double sum_of_parameter(const struct optim_span *s, tensor sums, int64_t cols, int64_t col)
 {
     double sum = 0;
@@ -135,7 +135,7 @@ static double sum_of_parameter(const struct optim_span *s, tensor sums, int64_t 
     return sum;
 }
 
-/* |w| / |u| of the whole parameter: the squares of w are the first column. */
+/* |w| / |u| of the full parameter: the squares of w are the first column. */
 static double trust_ratio(const struct optim_span *s, tensor sums, int64_t col, tensor scalars)
 {
     double w = sum_of_parameter(s, sums, tensor_cols(sums), 0);
@@ -162,7 +162,7 @@ void ref_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_s
     }
 }
 
-/* Of element i, by its moments and its normalised gradient. */
+/* Directions of element i, by its moments and its normalised gradient. */
 struct lans_directions {
     double r, c;
 };
@@ -176,7 +176,7 @@ static struct lans_directions lans_directions(struct optim_buffers b, tensor sca
                                     tensor_get(b.grad, i) / d + pull};
 }
 
-/* What a parameter's gradients are multiplied by, so that their norm is 1 or below. */
+/* The factor of a parameter's gradients that makes their norm 1 or below. */
 static double normalising_factor(const struct optim_span *s, tensor squares, tensor norm, tensor scalars)
 {
     double factor = gradient_factor(norm, scalars), n = factor * sqrt(sum_of_parameter(s, squares, 1, 0));

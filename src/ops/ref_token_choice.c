@@ -10,7 +10,7 @@
 struct choice {
     tensor logits, options;
     int64_t row, n;
-    double largest; /* of the logits, once they are changed */
+    double largest; /* the largest logit after the changes */
 };
 
 static double option(const struct choice *c, enum choice_option k)

@@ -7,8 +7,8 @@
 #include "ops/ops.h"
 
 /* Sums over rows are split into runs of rows, whose partial sums are added in order.  On a cpu there are at
- * most ROW_RUNS.  Where many runs are summed in parallel, there are as many as give PARTIAL_SUMS partial
- * sums, or for layer norms NORM_RUNS. */
+ * most ROW_RUNS.  Where many runs are summed in parallel, their number gives PARTIAL_SUMS partial
+ * sums, or is NORM_RUNS for layer norms. */
 enum {
     WORKSPACE_ROW_RUNS = 32,
     WORKSPACE_MOST_RUNS = 1024,
@@ -41,7 +41,7 @@ static inline size_t workspace_quantize(int64_t rows, int64_t cols, bool sums)
     return WORKSPACE_MAXIMA * sizeof(float) + (sums ? workspace_column_sum(rows, cols) : 0);
 }
 
-/* Rows of a factor in elements of 16 bits, bf16 or whole numbers (ops.h, OPS_INT8_STEPS), in blocks and
+/* Rows of a factor in elements of 16 bits, bf16 or integers (ops.h, OPS_INT8_STEPS), in blocks and
  * padded as a kernel reads them; and a scale of each. */
 enum { WORKSPACE_PACKED_ROWS = 16 };
 
@@ -122,7 +122,7 @@ static inline size_t workspace_attention_cached(int64_t rows_q, int64_t n_sequen
 }
 
 /* Sums of columns of dq, dk and dv, `sums` in all: one for every tile of every sequence, or one for every run
- * of rows; and room for as many totals. */
+ * of rows; and space for the same number of totals. */
 enum { WORKSPACE_ATTENTION_TILE = 128 };
 
 static inline int64_t workspace_attention_tiles(int64_t max_seqlen_q, int64_t max_seqlen_kv)
@@ -174,7 +174,7 @@ static inline size_t workspace_lamb_apply(int64_t n_spans)
     return (size_t)n_spans * sizeof(double);
 }
 
-/* What each span's gradients are multiplied by. */
+/* A factor of each span's gradients. */
 static inline size_t workspace_lans_direction(int64_t n_spans)
 {
     return (size_t)n_spans * sizeof(double);

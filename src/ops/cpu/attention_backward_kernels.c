@@ -14,7 +14,7 @@ struct tiles {
     float *q, *dout;          /* [QUERY_BLOCK, row_words] */
     float *dq;                /* [QUERY_BLOCK, width] */
     float *p, *ds;            /* [QUERY_BLOCK, stride]: scores and dP at first */
-    /* the same with pairs across the rows, in half as many rows; without pairs the same memory */
+    /* those with pairs across the rows, in half the number of rows; without pairs the same memory */
     float *keys_across, *q_across, *dout_across, *p_across, *ds_across;
     uint16_t *bits;
 };
@@ -47,7 +47,7 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* Of a row of each tensor. */
+/* The dot product of a row of each tensor. */
 static float dot(tensor a, tensor b, int64_t head, int64_t row)
 {
     const void *x = attention_row(a, head, row), *y = attention_row(b, head, row);
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) void two_rows(const struct row *a, 
     }
 }
 
-/* The same in bf16: p across the rows, ds across them and, in place, along them. */
+/* Two rows as two_rows, stored in bf16: p across the rows, ds across them and, in place, along them. */
 static inline __attribute__((always_inline)) void two_paired_rows(const struct row *a, const struct row *b,
                                                                   float *p_across, float *ds_across,
                                                                   int64_t padded, const bool drops)

@@ -1,11 +1,11 @@
 /* Attention out of pages, as a decoder generates: one query, or a prompt's, over the keys and values of a
  * cache.
  *
- * Pages are read once, where they lie: 32 keys side by side are as many lanes of scores, so nothing is
+ * Pages are read once, where they lie: 32 keys side by side are 32 lanes of scores, so nothing is
  * copied or transposed, and no score needs a sum across lanes.  Bound by memory for one query; a block of
  * queries shares what is read.  The rule: the sums of a query depend on the places of its keys alone.
  * Scores are summed in the order of columns, results in ranges of 256 keys from the first one, and ranges
- * in their order.  So a query has the same bits whatever is computed beside it, and whether its keys were
+ * in their order.  So a query has the same bits whatever is computed with it, and whether its keys were
  * cached or came with it. */
 #include "ops/cpu/attention_tile.h"
 #include "ops/cpu/kernel.h"
@@ -79,15 +79,15 @@ struct cached_call {
     enum dtype dtype;
     int64_t n_heads, head_size, table_width, n_sequences;
     const int64_t *starts; /* [n_sequences + 1] the first block of queries of each sequence */
-    int64_t n_ranges;      /* of the longest sequence */
+    int64_t n_ranges;      /* ranges of the longest sequence */
     float *apart; /* partial results of ranges that are computed apart; NULL: an item has all ranges */
 };
 
 /* Up to QUERIES queries of a head. */
 struct block {
     int64_t head, row, n; /* rows of the stream */
-    int64_t n_keys;       /* that the last query sees */
-    const int32_t *pages; /* of the sequence */
+    int64_t n_keys;       /* keys that the last query sees */
+    const int32_t *pages; /* pages of the sequence */
     float slope;
 };
 
@@ -124,10 +124,10 @@ static inline tile_vector load(const void *p, int64_t at, const bool is_bf16)
     return is_bf16 ? tile_from_bf16((const uint16_t *)p + at) : tile_load((const float *)p + at);
 }
 
-/* What is read next, asked for while a page is multiplied: pages lie anywhere, so the processor does not
- * foresee where they begin. */
+/* The data that is read next, prefetched while a page is multiplied: pages lie anywhere, so the processor
+ * does not foresee where they begin. */
 struct ahead {
-    const char *keys, *values; /* of a page */
+    const char *keys, *values; /* keys of one page, values of one */
 };
 
 static inline void ask_ahead(const struct ahead *a, int64_t at, const int n)
@@ -269,14 +269,14 @@ static int64_t page_bytes(const struct cached_call *c)
     return PAGE * c->head_size * (int64_t)dtype_bytes(c->dtype);
 }
 
-/* Where the page of key `key` of a block's sequence begins, of its head. */
+/* Bytes to the page that holds key `key` of a block's sequence, of the block's head. */
 static int64_t place_of(const struct cached_call *c, const struct block *b, int64_t key)
 {
     return (b->pages[key / PAGE] * c->n_heads + b->head) * page_bytes(c);
 }
 
-/* Of n queries, a constant, with keys [first, first + n_keys): their scores, then partial results
- * [n, n_ranges, head_size + 2]. */
+/* Partial results [n, n_ranges, head_size + 2] of n queries, a constant, with keys [first, first + n_keys),
+ * by way of their scores. */
 static inline __attribute__((always_inline)) void range_of(float *partial, float *scores, const float *q,
                                                            const struct cached_call *c, const struct block *b,
                                                            int64_t first, int64_t n_keys, const int n,
@@ -393,7 +393,7 @@ static void whole_item(const void *context, int64_t item, void *lane)
     }
 }
 
-/* Where the partial results of a block are that are kept apart. */
+/* The place of the partial results of a block that are kept apart. */
 static float *apart_of(const struct cached_call *c, const struct block *b)
 {
     return c->apart + (b->row * c->n_heads + b->head * b->n) * c->n_ranges * (c->head_size + 2);

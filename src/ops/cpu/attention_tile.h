@@ -13,7 +13,7 @@ struct attention_call {
     const struct attention *a;
     tensor out, lse, q, k, v;
     tensor dq, dk, dv, dout;           /* backward only */
-    int64_t n_heads, head_size, width; /* width: head_size padded to whole tiles */
+    int64_t n_heads, head_size, width; /* width: head_size padded to full tiles */
     int64_t row_words;                 /* the same in words, for pairs along the row */
     bool pairs;                        /* multiplied tiles consist of pairs */
     uint64_t key;
@@ -24,8 +24,8 @@ struct attention_call {
 /* One head of one sequence. */
 struct attention_head {
     int64_t index, q0, n_q, k0, n_k;
-    int64_t padded_k; /* n_k padded to whole tiles */
-    int64_t stride;   /* of scores and transposed keys */
+    int64_t padded_k; /* n_k padded to full tiles */
+    int64_t stride;   /* stride of scores and of transposed keys */
     float slope;
 };
 
@@ -185,7 +185,8 @@ static inline void attention_load_along(float *restrict out, const struct attent
     memset(out + n * stride, 0, (size_t)((padded_rows - n) * stride) * sizeof(float));
 }
 
-/* The same for an even number of rows, into [rows in words, c->width] words, with pairs across the rows. */
+/* Copies an even number of rows, loaded with pairs along them, into [rows / 2, c->width] words with pairs
+ * across the rows. */
 static inline void attention_pair_across(float *restrict out, const struct attention_call *c,
                                          const float *restrict along, int64_t rows)
 {

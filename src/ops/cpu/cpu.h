@@ -4,7 +4,7 @@
 
 #include "ops/ops.h"
 
-/* Of the name of an instruction set (cpu_isa.h); NULL if this processor or this build lacks it. */
+/* The table of an instruction set by its name (cpu_isa.h); NULL if this processor or this build lacks it. */
 const struct ops *cpu_table(const char *isa);
 
 #endif

@@ -56,7 +56,7 @@ static enum cpu_isa fastest(void)
 /* The environment is read once, since another thread may change it. */
 static struct {
     const char *wanted;  /* NULL: nothing */
-    enum cpu_isa chosen; /* what `wanted` names; N_CPU_ISAS: no set has that name */
+    enum cpu_isa chosen; /* the set that `wanted` names; N_CPU_ISAS: no set has that name */
     enum cpu_isa best;
 } choice;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -39,7 +39,7 @@ struct dropout_bits {
     const int32_t *row_keys; /* [rows, 2] sequence, position */
 };
 
-/* Numbers of `rows` rows need this many elements: whole vectors of blocks are written. */
+/* Numbers of `rows` rows need this many elements: full vectors of blocks are written. */
 static inline int64_t dropout_bits_count(int64_t rows, int64_t n_blocks)
 {
     return rows * n_blocks * DROPOUT_COLUMNS + DROPOUT_SLACK;

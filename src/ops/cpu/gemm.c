@@ -26,7 +26,8 @@ static struct {
     /* fastest first; the last is the plain one, which supports everything */
     const struct gemm_backend *on[MAX_BACKENDS];
     int n_on;
-    int first[2][2]; /* of `on`, for ab and c in fp32 (0) or bf16 (1) */
+    int first[2]
+             [2]; /* index in `on` of the backend that is tried first, for ab and c in fp32 (0) or bf16 (1) */
     char lines[MAX_LINES][160];
 } backends;
 
@@ -206,16 +207,16 @@ static bool prepare(struct exec *x, struct gemm_call *c)
 
 /* ---- rows that do not depend on each other (exec.rows_alone), and a matrix in int8 ---- */
 
-/* A that is packed, or rounded to whole numbers, or both. */
+/* A that is packed, or rounded to integers, or both. */
 struct packing {
-    const struct gemm *g; /* of A as it is */
+    const struct gemm *g; /* the product, with A as it is */
     int16_t *rows;        /* [workspace_packed_rows(m), stride] */
-    float *scales;        /* [m] of whole numbers */
+    float *scales;        /* [m] scales of integers */
     int64_t stride, block;
     bool by_amx;
 };
 
-/* A row as whole numbers. */
+/* A row as integers. */
 static void round_row(const struct packing *p, int64_t i, int16_t *out, float *lane)
 {
     const void *row = gemm_element(p->g->a, dtype_bytes(p->g->ab_dtype), i * p->g->a_stride);
@@ -285,7 +286,7 @@ static void cut_rows(struct gemm_call *c)
 }
 
 /* Whether AMX computes it.  In bf16 that does not depend on the number of rows, so that a row has the same
- * bits.  Sums of whole numbers are exact in every kernel: one row is read faster by the other
+ * bits.  Sums of integers are exact in every kernel: one row is read faster by the other
  * one (measured on Sapphire Rapids), and a sum of the lower bytes of more columns would not fit 31 bits. */
 static bool is_by_amx(const struct gemm *g)
 {

@@ -1,7 +1,7 @@
 /* gemm: matrix products on the cpu, by the fastest library that is compiled in and supports the tile.
  *
  * A product is split into tiles of C by its shape alone, and each tile is computed by one thread from its
- * whole row and column panels: the bits do not depend on the number of threads, whatever the library does.
+ * complete row and column panels: the bits do not depend on the number of threads, whatever the library does.
  * With exec.rows_alone, products of linear layers do not depend on the number of rows either: they are
  * computed by kernels of our own, which for few rows are also faster than the
  * libraries. */
@@ -23,13 +23,13 @@ struct gemm {
     enum dtype c_dtype;  /* fp32 or bf16 */
     enum dtype ab_dtype; /* fp32 or bf16; of A alone with b_scales */
     /* Not NULL: B is int8, stored [n, k], and its row i stands for b_scales[i] times it.  gemm_run then has A
-     * in whole numbers of 16 bits, of which row i stands for a_scales[i] times it. */
+     * in integers of 16 bits, of which row i stands for a_scales[i] times it. */
     const float *a_scales, *b_scales;
     bool a_transposed, b_transposed;
     bool accumulate;
 };
 
-/* Of a tile. */
+/* The largest tile of C. */
 enum { GEMM_MAX_TILE_ROWS = 256, GEMM_MAX_TILE_COLS = 1024 };
 
 /* Part of a product: rows [row, row + rows) and columns [col, col + cols) of C, summed over [inner, inner +

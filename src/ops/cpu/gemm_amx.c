@@ -4,7 +4,7 @@
  * A tile of W is 16 of its rows as they are stored, 64 bytes of each.  The other factor of the instruction is
  * A turned over, 4 bytes of 16 rows side by side, so A is packed first: once a product, since every tile of
  * columns reads all of it.  An element of C is one sum in the order of the inner dimension, whatever rows and
- * columns are beside it, so a row has the same bits alone. */
+ * columns are next to it, so a row has the same bits alone. */
 #define _GNU_SOURCE
 #include "ops/cpu/gemm_amx.h"
 
@@ -50,7 +50,7 @@ AMX static inline void turn(__m512i words[SIDE])
 #    pragma GCC unroll 4
     for (int step = 0; step < 4; step++) {
         const int n = SIDE / 2 >> step;
-        /* of the upper and the lower row of a pair: lane i, or lane i -+ n of the other */
+        /* lanes that the upper and the lower row of a pair take: lane i, or lane i -+ n of the other */
         __mmask16 high = _mm512_test_epi32_mask(lanes, _mm512_set1_epi32(n));
         __m512i above = _mm512_mask_add_epi32(lanes, high, lanes, _mm512_set1_epi32(SIDE - n));
         __m512i below = _mm512_add_epi32(above, _mm512_set1_epi32(n));
@@ -65,7 +65,7 @@ AMX static inline void turn(__m512i words[SIDE])
     }
 }
 
-/* The first bytes of a line, zeros behind them. */
+/* The first bytes of a line, then zeros. */
 AMX static inline __m512i load_line(const char *p, int64_t n)
 {
     __mmask64 mask = n >= LINE ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
@@ -101,7 +101,7 @@ AMX void gemm_amx_pack_bf16(void *packed, const void *rows, int64_t stride, int6
     }
 }
 
-/* The upper bytes of LINE whole numbers of 16 bits, rounded down, or the lower ones, which have no sign. */
+/* The upper bytes of LINE integers of 16 bits, rounded down, or the lower ones, which have no sign. */
 AMX static inline __m512i bytes_of(const int16_t *v, const bool upper)
 {
     __m512i a = _mm512_loadu_si512(v), b = _mm512_loadu_si512(v + LINE / 2);
@@ -139,8 +139,8 @@ AMX void gemm_amx_pack_int16(void *packed, const int16_t *rows, int64_t stride, 
 struct factors {
     const char *w, *a[2];
     int64_t w_stride, a_stride; /* bytes between rows of a tile */
-    int64_t bytes;              /* of a row of W */
-    int64_t ahead;              /* rows of W behind these that are asked for, in the order of memory */
+    int64_t bytes;              /* bytes of a row of W */
+    int64_t ahead;              /* rows of W after these that are prefetched, in the order of memory */
 };
 
 /* Sums [of a tile of W][of a tile of A], turned over: those of SIDE columns of C side by side are a row of
@@ -165,7 +165,7 @@ AMX static void configure(int w_rows, int a_rows)
     _tile_loadconfig(&shape);
 }
 
-/* The end of rows of W, zeros behind it; what is behind a row in memory may be anything. */
+/* The end of rows of W, then zeros; what follows a row in memory may be anything. */
 AMX static void copy_rest(char rest[2 * SIDE][LINE], const struct factors *f, int64_t at, int64_t n)
 {
     for (int64_t r = 0; r < n; r++) {
@@ -279,7 +279,7 @@ AMX static inline void turn_sums(__m512i words[SIDE], const float *sums, int64_t
 }
 
 /* Rows [row, row + n_rows) of n columns, whose sums are tile `part` of A; for int8 those of the upper bytes,
- * beside those of the lower ones. */
+ * next to those of the lower ones. */
 AMX static void store_sums(const struct gemm *g, float of[2][SIDE][SIDE], int part, int64_t row,
                            int64_t n_rows, int64_t col, int64_t n)
 {

@@ -6,7 +6,7 @@
 
 enum { GEMM_MAX_FORMS = 8 };
 
-/* What prepare returns if the memory that the library needs is not available. */
+/* The result of prepare if the memory that the library needs is not available. */
 extern const char gemm_no_memory[];
 
 struct gemm_backend {
@@ -38,8 +38,8 @@ struct gemm_convert {
     void (*from_bf16)(float *out, const uint16_t *in, int64_t stride, int64_t rows, int64_t cols);
     void (*to_bf16)(uint16_t *out, const float *in, int64_t stride, int64_t rows, int64_t cols);
 
-    /* A row of n numbers as whole ones under the scale that is returned (ops.h, OPS_INT8_STEPS), zeros behind
-     * them up to `padded`. */
+    /* A row of n numbers as integers under the scale that is returned (ops.h, OPS_INT8_STEPS), then zeros up
+     * to `padded`. */
     float (*to_int16)(int16_t *out, int64_t padded, const float *in, int64_t n);
 };
 

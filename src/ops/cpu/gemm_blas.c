@@ -1,7 +1,7 @@
 /* Matrix products by a BLAS, one sgemm call per tile; bf16 operands are converted, inner range by inner
  * range.
  *
- * The library is loaded at the first product, and OpenBLAS is told by its environment variable not to start
+ * The library is loaded at the first product, and OpenBLAS is set by its environment variable not to start
  * threads.  Tiles already keep every thread busy; and if OpenBLAS, loaded with the program, cannot start a
  * thread or allocate its buffer of many MiB, it ends the process (blas_thread_init, blas_thread_server). */
 #include "dev/host_memory.h"
@@ -138,7 +138,7 @@ static void multiply(const struct gemm *t, float beta)
               (int)t->a_stride, t->b, (int)t->b_stride, beta, t->c, (int)t->c_stride);
 }
 
-/* What C is before the sum over k: the bias or, with a beta of 0, nothing. */
+/* Puts the bias into C before the sum over k, and returns the beta: 1, or 0 if there is no bias. */
 static float begin(const struct gemm *t)
 {
     for (int64_t i = 0; t->bias != NULL && i < t->m; i++) {

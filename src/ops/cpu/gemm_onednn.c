@@ -24,7 +24,7 @@ static const size_t CODE_BYTES = (size_t)24 << 20;
 
 enum { CACHE_SETS = 64, CACHE_WAYS = 2 * GEMM_MAX_FORMS };
 
-/* What a primitive is compiled for.  All fields are 64 bits wide, so that keys compare as bytes. */
+/* The form that a primitive is compiled for.  All fields are 64 bits wide, so that keys compare as bytes. */
 struct form {
     int64_t m, n, k, c_stride, a_stride, b_stride, flags;
 };
@@ -119,7 +119,7 @@ static bool make_attributes(dnnl_primitive_attr_t attributes, bool accumulate)
 }
 
 /* Whether this code of a product of bf16 loads C into its accumulators and begins the sum with it: AMX's
- * does. The name "gemm" does not tell which instructions the code is made of. */
+ * does. The name "gemm" does not say which instructions the code is made of. */
 static bool loads_c_first(const char *implementation)
 {
     bool has_amx = dnnl_get_effective_cpu_isa() == dnnl_cpu_isa_avx512_core_amx;
@@ -137,7 +137,7 @@ static bool adds_in_parts(const struct gemm *t, const char *implementation)
 
 static bool compile(struct entry *e, const struct gemm *t);
 
-/* The same, for a product that goes to scratch first. */
+/* Fills an entry as `compile` does, for a product that goes to scratch first. */
 static bool compile_apart(struct entry *e, const struct gemm *t)
 {
     struct gemm apart = *t;
@@ -209,7 +209,7 @@ static struct entry *find(const struct form *f, bool *found)
     return oldest;
 }
 
-/* Of the library, rounded up to whole cache lines. */
+/* Scratch bytes of the library, rounded up to full cache lines. */
 static size_t scratch_bytes(const struct entry *e)
 {
     return (dnnl_memory_desc_get_size(&e->scratch) + 63) / 64 * 64;

@@ -1,18 +1,18 @@
-/* Products in which a row has the same bits whatever rows are beside it: C = A W^T + bias, with both
+/* Products in which a row has the same bits whatever rows are next to it: C = A W^T + bias, with both
  * factors stored along the inner dimension.
  *
  * The rule: each element of C is the sum of a vector of partial sums, in the order of the inner dimension,
  * whatever block of rows and columns it is computed in.  A library's products have no such rule: their
  * order of sums depends on the number of rows.  With few rows it is bound by memory: W is read once, and
- * asked for ahead in the order of memory. */
+ * prefetched in the order of memory. */
 #include "ops/cpu/gemm_tiles.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/tile_vector.h"
 
-/* Blocks of C whose accumulators fill 32 or 16 vector registers, with room for the factors.  TALL rows or
- * less are one block, so that W goes through the registers once.  Of int8 a sum needs a register for the
- * product, too, and W is widened for each block, so 16 registers have more rows of fewer columns. */
+/* Blocks of C whose accumulators fill 32 or 16 vector registers, with registers left for the factors.  TALL
+ * rows or less are one block, so that W goes through the registers once.  Of int8 a sum needs a register for
+ * the product, too, and W is widened for each block, so 16 registers have more rows of fewer columns. */
 enum {
     ROWS = TILE_VECTOR == 16 ? 4 : 3,
     COLS = TILE_VECTOR == 16 ? 6 : 4,
@@ -32,7 +32,7 @@ enum form {
     FORM_BF16,
     FORM_BF16_W, /* W alone; A is fp32 */
     FORM_PAIRS,  /* bf16 that the processor multiplies */
-    FORM_INT8,   /* A is whole numbers of 16 bits and W of 8, whose sums are exact */
+    FORM_INT8,   /* A is integers of 16 bits and W of 8, whose sums are exact */
 };
 
 typedef int8_t tile_bytes __attribute__((vector_size(2 * TILE_VECTOR), aligned(1), may_alias));
@@ -55,7 +55,7 @@ static inline int64_t w_bytes_of(int64_t n, const enum form form)
 }
 
 /* Rows of an odd number of bf16 begin at any even address, so nothing is said of alignment.  Read through a
- * pointer: a vector's memcpy goes through the stack in halves in GCC 12's code for AVX2, and the load behind
+ * pointer: a vector's memcpy goes through the stack in halves in GCC 12's code for AVX2, and the load after
  * it waits for both stores. */
 typedef float tile_anywhere __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(1), may_alias));
 
@@ -89,7 +89,7 @@ static inline tile_vector load_w(const char *p, const enum form form)
     return form == FORM_INT8 ? load_bytes(p) : form == FORM_BF16_W ? tile_from_bf16(p) : load(p, form);
 }
 
-/* The last elements of a row, zeros behind them. */
+/* The last elements of a row, then zeros. */
 static __attribute__((noinline)) tile_vector load_rest(const char *p, int64_t n, const enum form form)
 {
     float rest[TILE_VECTOR] = {0};
@@ -135,7 +135,7 @@ static inline tile_vector multiply_add(tile_vector sum, tile_vector a, tile_vect
     return sum + a * b;
 }
 
-/* Asks for a step's part of W from `line` on, AHEAD_BYTES behind a block's columns.  Lines are asked for in
+/* Prefetches a step's part of W from `line` on, AHEAD_BYTES after a block's columns.  Lines are prefetched in
  * their order: the columns begin in different pages, and a line of each at a time reaches half the rate of
  * memory (measured on Zen 4).  One row finds them in the first cache, which several rows need for
  * themselves. */
@@ -213,7 +213,7 @@ static inline tile_vector add_twos(tile_vector a, tile_vector b, const enum form
                      _mm512_shuffle_ps((__m512)a, (__m512)b, 0xee), form);
 }
 
-/* Of n vectors, at most four, four lanes of each: those of s[i] are block i of the result. */
+/* Sums of n vectors, at most four, in four lanes each: those of s[i] are block i of the result. */
 static inline __attribute__((always_inline)) tile_vector fours_of(const struct sums *s, const int n,
                                                                   const enum form form)
 {
@@ -304,7 +304,7 @@ static inline __attribute__((always_inline)) __m128 sums_of(const struct sums *s
     return form == FORM_INT8 ? _mm_cvtepi32_ps((__m128i)sums) : sums;
 }
 
-/* n numbers, 1, 2 or 4, zeros behind them. */
+/* n numbers, 1, 2 or 4, then zeros. */
 static inline __m128 load_few(const float *p, const int n)
 {
     return n == 1   ? _mm_load_ss(p)
@@ -424,8 +424,8 @@ static inline __attribute__((always_inline)) void add_step(struct sums sums[MOST
     }
 }
 
-/* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: asks for the columns of
- * W behind these. */
+/* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: prefetches the columns
+ * of W after these. */
 static inline __attribute__((always_inline)) void block(const struct gemm *g, int64_t row, int64_t col,
                                                         bool ahead, const int n_rows, const int n_cols,
                                                         const enum form form)
@@ -565,7 +565,7 @@ static void widened_product(const struct gemm *tile, float *lane)
     }
 }
 
-/* One row is bound by memory, and needs no room. */
+/* One row is bound by memory, and needs no scratch. */
 static bool is_widened(const struct gemm *tile)
 {
     return tile->b_scales == NULL && tile->ab_dtype == DTYPE_BF16 && !TILE_PAIRS && tile->m > 1;

@@ -11,13 +11,13 @@ struct gemm_call {
     const struct gemm_backend *backend;
     gemm_after *after;
     const void *context;
-    size_t backend_bytes;           /* of the lane; `after` has the rest */
+    size_t backend_bytes;           /* the backend's part of the lane; `after` has the rest */
     int64_t tile_m, tile_n, tile_k; /* full tiles; those at the edges are smaller */
     int64_t tiles_m, tiles_n;
     /* The handle of a tile that is smaller (1) or full (0) in k, n and m: index 4 k + 2 n + m. */
     const void *forms[GEMM_MAX_FORMS];
     atomic_bool *failed;
-    bool no_memory; /* for the memory that the backend needs */
+    bool no_memory; /* the memory that the backend needs is not available */
 };
 
 /* The number of blocks of n. */
@@ -32,7 +32,7 @@ static inline int64_t gemm_part_size(int64_t n, int64_t n_parts, int64_t grain)
     return gemm_blocks(gemm_blocks(n, n_parts), grain) * grain;
 }
 
-/* The element n behind p, each of so many bytes. */
+/* The element n after p, each of so many bytes. */
 static inline const void *gemm_element(const void *p, size_t bytes, int64_t n)
 {
     return (const char *)p + n * (int64_t)bytes;

@@ -1,10 +1,10 @@
 /* A pool of threads that never waits for a thread that has not begun.
  *
- * A parallel region of OpenMP ends when the whole team has arrived, so at every op one thread that a busy
+ * A parallel region of OpenMP ends when the full team has arrived, so at every op one thread that a busy
  * machine does not schedule delays all the others.  Here the caller publishes a job and starts on it at once.
  * A worker that wakes in time joins and takes items.  When no items are left the job is closed, and the
  * caller waits only for workers that have joined. oneDNN is an OpenMP program, so every thread of the pool is
- * told to be a team of one. */
+ * set to be a team of one. */
 #define _GNU_SOURCE
 #include "ops/cpu/lanes.h"
 
@@ -154,7 +154,7 @@ static void *worker(void *unused)
 {
     (void)unused;
     sigset_t unused_mask;
-    signals_block(&unused_mask); /* as in gemm_run */
+    signals_block(&unused_mask); /* blocked as by run_tiles in gemm.c */
     omp_set_num_threads(1);
     uint64_t seen = 0;
     for (;;) {

@@ -8,7 +8,7 @@
 
 struct memory {
     int64_t fixed_kib;      /* code and tables */
-    int64_t lane_kib;       /* of each thread */
+    int64_t lane_kib;       /* memory of each thread */
     int64_t panel_factor;   /* and panels of the model's largest matrix: bytes for each of its elements, */
     int64_t most_panel_kib; /* up to the size of a cache */
 };
@@ -17,7 +17,7 @@ static const struct memory onednn_fp32 = {5632, 512, 5, 1536}, onednn_bf16 = {30
                            blas_fp32 = {256, 640, 4, 1024}, blas_bf16 = {256, 512, 11, 3328},
                            plain = {0, 4224, 0, 0};
 
-/* Of the library that computes the products (gemm.c). */
+/* The memory of the library that computes the products (gemm.c). */
 static const struct memory *library_memory(bool in_fp32)
 {
     if (KILN_HAVE_BLAS && !(KILN_HAVE_ONEDNN && cpu_isa_has_avx512())) {

@@ -111,7 +111,7 @@ static int64_t classes_here(tensor logits, int64_t first, int64_t n_classes)
     return n < 0 ? 0 : n;
 }
 
-/* What all three steps must be given; no labels in the first. */
+/* Checks the arguments of all three steps; the first has no labels. */
 static bool accept_slice(struct exec *x, const char *op, tensor matrix, tensor vector, tensor logits,
                          tensor labels, int64_t n_classes)
 {

@@ -36,7 +36,7 @@ static int64_t cut(struct move_call *c, tensor shape, bool dense)
     return c->rows * c->blocks_per_row;
 }
 
-/* Where the row begins, for tensors of any strides. */
+/* The begin of a row, for tensors of any strides. */
 static char *row_begin(tensor t, int64_t row)
 {
     int64_t offset = 0;

@@ -22,10 +22,10 @@ struct optim_call {
     const float *in;
     float *flat, *w, *grad, *m, *v;
     tensor working;
-    double *sums;          /* of each chunk: squares; or of w and of each direction, side by side */
-    const double *factors; /* [n_spans] of LANS, in the place of `factor` */
+    double *sums;          /* squares of each chunk; or those of w and of each direction, side by side */
+    const double *factors; /* [n_spans] of LANS, instead of `factor` */
     const double *ratios;  /* [n_spans] of LAMB, [n_spans, 2] of LANS */
-    tensor direction;      /* of `descend` */
+    tensor direction;      /* the direction of `descend` */
     float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step, coupled, momentum;
 };
 
@@ -233,7 +233,7 @@ static void cpu_lamb_direction(struct exec *x, tensor sums, struct optim_buffers
     }
 }
 
-/* A column of sums [all chunks, cols], of the span's whole parameter. */
+/* A column of sums [all chunks, cols], of the span's full parameter. */
 static double sum_of_parameter(const double *sums, int64_t cols, int64_t col, const struct optim_span *s)
 {
     double sum = 0;
@@ -293,7 +293,7 @@ static void cpu_lamb_apply(struct exec *x, struct optim_buffers b, const struct 
           scalars);
 }
 
-/* Of an element, by its moments and its normalised gradient. */
+/* Directions of an element, by its moments and its normalised gradient. */
 struct lans_directions {
     float r, c;
 };

@@ -1,4 +1,4 @@
-/* row_integers: rows of fp32 as whole numbers under a scale of their own, the largest magnitude of which is
+/* row_integers: rows of fp32 as integers under a scale of their own, the largest magnitude of which is
  * `most`. */
 #ifndef KILN_OPS_CPU_ROW_INTEGERS_H
 #define KILN_OPS_CPU_ROW_INTEGERS_H
@@ -29,8 +29,8 @@ static inline float row_integers_scale(const float *in, int64_t n, int32_t most)
     return largest >= 0x7f800000U ? __builtin_nanf("") : magnitude / (float)most;
 }
 
-/* The whole number next to a quotient of at most 2^21, to even where there are two: the low bits of a sum of
- * which whole numbers are the last bits. */
+/* The integer next to a quotient of at most 2^21, to even where there are two: the low bits of a sum whose
+ * last bits are integers. */
 static inline int32_t row_integers_round(float quotient)
 {
     float sum = quotient + 0x1.8p23f;

@@ -101,7 +101,7 @@ static inline const float *rows_load(tensor t, int64_t row, int64_t first, int64
     return buffer;
 }
 
-/* Where to compute these columns: in place, or in `buffer`; rows_store finishes them. */
+/* The place to compute these columns: in place, or in `buffer`; rows_store finishes them. */
 static inline float *rows_target(tensor t, int64_t row, int64_t first, float *buffer)
 {
     return t.dtype == DTYPE_F32 ? rows_f32(t, row) + first : buffer;

@@ -1,5 +1,5 @@
-/* tile_vector: a GCC vector with as many fp32 as a register of the instruction set holds, and operations that
- * GCC's operators lack: by the processor's own instructions if it has them, else lane by lane. */
+/* tile_vector: a GCC vector of the fp32 numbers that a register of the instruction set holds, and operations
+ * that GCC's operators lack: by the processor's own instructions if it has them, else lane by lane. */
 #ifndef KILN_OPS_CPU_TILE_VECTOR_H
 #define KILN_OPS_CPU_TILE_VECTOR_H
 
@@ -11,7 +11,7 @@
 #    include <immintrin.h>
 #endif
 
-/* 32, 16 or 16 vector registers: accumulators for BLOCK_ROWS x 2 vectors, and room for the operands. */
+/* 32, 16 or 16 vector registers: accumulators for BLOCK_ROWS x 2 vectors, and registers for the operands. */
 #if defined(__AVX512F__)
 enum { TILE_VECTOR = 16, TILE_BLOCK_ROWS = 8 };
 #elif defined(__AVX__)
@@ -29,7 +29,7 @@ enum { TILE_PAIRS = false };
 
 typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)), aligned(4), may_alias));
 
-/* The same number of integers: the type of comparisons, with all bits of a lane set or none. */
+/* A vector of the same number of integers: the type of comparisons, with all bits of a lane set or none. */
 typedef int32_t tile_ints __attribute__((vector_size(TILE_VECTOR * sizeof(int32_t))));
 typedef uint32_t tile_bits __attribute__((vector_size(TILE_VECTOR * sizeof(uint32_t))));
 typedef uint16_t tile_halves
@@ -97,7 +97,7 @@ static inline tile_vector tile_exp2(tile_vector x)
     p = p * r + 0.99999994f;
     return (tile_vector)_mm512_scalef_ps((__m512)p, v); /* p 2^floor(x) */
 #else
-    const float to_integer = 0x1.8p23f; /* as in vmath_exp2 */
+    const float to_integer = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
     tile_vector lowest = (tile_vector){0} - 126.0f, highest = (tile_vector){0} + 128.0f;
     tile_vector clamped = tile_choose(x < lowest, lowest, tile_choose(x > highest, highest, x));
     tile_vector shifted = clamped + to_integer;

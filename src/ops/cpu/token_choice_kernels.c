@@ -86,7 +86,7 @@ static void take_largest(struct candidate *heap, int64_t k, const float *logits,
     for (int64_t i = k / 2; i-- > 0;) {
         sink(heap, k, i);
     }
-    for (int64_t i = k; i < n; i++) { /* of equal logits the one that is there has the smaller id */
+    for (int64_t i = k; i < n; i++) { /* the one that is there has the smaller id of two equal logits */
         if (logits[i] > heap[0].logit) {
             heap[0] = (struct candidate){logits[i], 0, (int32_t)i};
             sink(heap, k, 0);
@@ -293,7 +293,7 @@ static void choose_item(const void *context, int64_t row, void *lane)
     }
 }
 
-/* What tensors of numbers that are used as indices must hold. */
+/* True if labels, counts and token ids, which are used as indices, are in range; else STATUS_USAGE sticks. */
 static bool accept_choice(struct exec *x, const char *op, const struct choice_call *c)
 {
     const double *options = c->options.data;

@@ -1,5 +1,5 @@
 /* vmath: exp, the normal distribution and tanh in fp32, written so that the compiler vectorises a loop over
- * them: no branch, no table, no call.  Errors are against the exact value and were measured over the whole
+ * them: no branch, no table, no call.  Errors are against the exact value and were measured over the full
  * range by tests/ops/test_vmath. Polynomials are least-squares fits at Chebyshev nodes, reweighted towards
  * the minimax error. */
 #ifndef KILN_OPS_CPU_VMATH_H

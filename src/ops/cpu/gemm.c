@@ -26,8 +26,8 @@ static struct {
     /* fastest first; the last is the plain one, which supports everything */
     const struct gemm_backend *on[MAX_BACKENDS];
     int n_on;
-    int first[2]
-             [2]; /* index in `on` of the backend that is tried first, for ab and c in fp32 (0) or bf16 (1) */
+    /* index in `on` of the backend that is tried first, for ab and c in fp32 (0) or bf16 (1) */
+    int first[2][2];
     char lines[MAX_LINES][160];
 } backends;
 

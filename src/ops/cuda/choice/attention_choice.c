@@ -144,7 +144,7 @@ int64_t attention_count_kept(const struct product_cache *cache, const char *mach
     return product_cache_count(cache, machine, "attention ");
 }
 
-/* A text that ends where there is no more room. */
+/* A text that is cut off at the end of its buffer. */
 struct text {
     char *at;
     size_t n;
@@ -204,8 +204,8 @@ static void describe_rows(struct text *t, const struct product_cache *cache, con
     }
 }
 
-/* What competes for rows that begin at 16 bytes, forward and, where it differs, backward: most for sequences
- * of one tile to four. */
+/* Lists the candidates for rows that begin at 16 bytes, forward and, where they differ, backward: there are
+ * most for sequences of one tile to four. */
 static void list_candidates(struct text *t, int64_t head_size, int asked_for)
 {
     const int64_t longest = LAUNCH_ATTENTION_CLUSTER_ROWS;
@@ -223,7 +223,7 @@ static void list_candidates(struct text *t, int64_t head_size, int asked_for)
     }
 }
 
-/* A line for neighbouring head sizes that are alike. */
+/* One line for neighbouring head sizes with the same candidates. */
 static void describe_candidates(struct text *t, int asked_for)
 {
     enum { SIZES = 5 };

@@ -17,7 +17,7 @@ struct attention_call {
     struct launch_attention_rows rows;
 };
 
-/* Where no kernel is asked for by name. */
+/* The value if no kernel is asked for by name. */
 enum { ATTENTION_ANY = -1 };
 
 /* Kernels among which time decides; at least one. */

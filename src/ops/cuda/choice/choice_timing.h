@@ -9,13 +9,13 @@
 
 #include <stdbool.h>
 
-enum { CHOICE_TIMING_RUNS = 7 }; /* of which the median counts */
+enum { CHOICE_TIMING_RUNS = 7 }; /* runs, of which the median counts */
 
 /* A CUDA stream.  A failure returns false, NULL or a negative time. */
 struct choice_stream {
     /* queues mark i, at most CHOICE_TIMING_RUNS, after the work given so far */
     bool (*mark)(void *self, int i);
-    bool (*wait)(void *self);                        /* for all work given so far */
+    bool (*wait)(void *self);                        /* waits for all work given so far */
     double (*elapsed)(void *self, int from, int to); /* microseconds between two marks that were reached */
     bool (*record_begin)(void *self);                /* from now on work is recorded instead of run */
     void *(*record_end)(void *self);

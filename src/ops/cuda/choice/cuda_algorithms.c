@@ -179,7 +179,7 @@ bool cuda_plan_check(const struct product_plan *p, const struct product_tools *t
            r.workspaceSize <= t->workspace_bytes;
 }
 
-/* What the product reads and writes besides its matrices. */
+/* Sets the scales and vectors that the product reads and writes besides its matrices. */
 static cublasStatus_t set_pointers(const struct product_plan *plan, const struct product_tools *t,
                                    const struct cuda_product *p)
 {

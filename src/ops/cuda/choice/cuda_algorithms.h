@@ -16,7 +16,7 @@
 /* Everything that the choice of an algorithm depends on. */
 struct product_shape {
     int64_t m, n, k, c_stride, a_stride, b_stride;
-    int64_t alignment; /* of all pointers, in bytes: 256 or less */
+    int64_t alignment; /* alignment of all pointers, in bytes: 256 or less */
     enum dtype c_dtype, a_dtype, b_dtype;
     bool a_transposed, b_transposed, tf32, accumulate, has_bias, has_gelu, has_bias_gradient;
     bool casts_bias;   /* the bias is fp32 and C is not */
@@ -56,7 +56,7 @@ void cuda_plan_open_short(struct product_plan *plan, const struct product_shape 
 /* Whether the plan's algorithm can run on this device. */
 bool cuda_plan_check(const struct product_plan *plan, const struct product_tools *t);
 
-/* Launches the product and the kernels before and after it; l->scratch has room for the sums of a bias's
+/* Launches the product and the kernels before and after it; l->scratch has space for the sums of a bias's
  * gradient. */
 cublasStatus_t cuda_plan_run(const struct product_plan *plan, const struct product_tools *t,
                              const struct launch *l, const struct cuda_product *p);

@@ -1,4 +1,4 @@
-/* cuda_choices: picks the fastest of several ways to compute a result, by timing on the device, and keeps the
+/* cuda_choices: takes the fastest of several ways to compute a result, by timing on the device, and keeps the
  * winners in a file (product_cache.h).  For products and for attention. */
 #ifndef KILN_OPS_CUDA_CHOICE_CUDA_CHOICES_H
 #define KILN_OPS_CUDA_CHOICE_CUDA_CHOICES_H
@@ -15,11 +15,11 @@ enum { CUDA_CHOICES_MACHINE_BYTES = 160 };
 
 struct cuda_choices {
     struct product_cache cache;
-    /* what choices depend on besides the shape; keys begin with it */
+    /* all that choices depend on besides the shape; keys begin with it */
     char machine[CUDA_CHOICES_MACHINE_BYTES];
     struct CUevent_st *events[CHOICE_TIMING_RUNS + 1]; /* around timed runs */
-    struct CUstream_st *stream;                        /* of the work being timed */
-    struct choice_stream timing;                       /* of that stream */
+    struct CUstream_st *stream;                        /* stream of the work being timed */
+    struct choice_stream timing;                       /* timing of that stream */
 };
 
 /* Opens the choices of a context and reads the user's file; they must be closed even after a failure. */

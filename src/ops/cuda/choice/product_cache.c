@@ -173,7 +173,7 @@ static struct status parse_rows(struct product_rows *r, char *text, size_t n, bo
     return status_ok();
 }
 
-/* The same for bytes [n] that it only reads. */
+/* Adds the rows of bytes [n] as parse_rows does, from a copy: the bytes are only read. */
 static struct status parse_copy(struct product_rows *r, const void *bytes, size_t n, bool of_run,
                                 int64_t *n_malformed)
 {
@@ -188,7 +188,7 @@ static struct status parse_copy(struct product_rows *r, const void *bytes, size_
     return s;
 }
 
-/* The same for a file, if it exists. */
+/* Adds the rows of a file as parse_rows does, if the file exists. */
 static struct status read_rows(struct product_rows *r, const char *path, bool of_run, int64_t *n_malformed)
 {
     struct file_map m;

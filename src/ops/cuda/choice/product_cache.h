@@ -60,11 +60,11 @@ void product_cache_shared_path(char path[PRODUCT_PATH_BYTES]);
 void product_cache_open(struct product_cache *c, const char *path);
 void product_cache_close(struct product_cache *c);
 
-/* The same for the run's own file, whose rows take precedence over those of the shared one. */
+/* Reads the run's own file as product_cache_open reads the shared one; its rows take precedence. */
 void product_cache_follow(struct product_cache *c, const char *path);
 
-/* The same for the copy in a checkpoint of the run, which takes precedence over both files.  `source` names
- * it in the log. */
+/* Reads the copy [n] in a checkpoint of the run, which takes precedence over both files.  A damaged copy or
+ * row is logged, with `source` as the copy's name, and skipped. */
 void product_cache_take(struct product_cache *c, const void *text, size_t n, const char *source);
 
 /* The bytes of a file with all choices that the run has used, for a checkpoint: without times, so that equal

@@ -22,7 +22,7 @@ enum product_form {
 /* The most rows for which our own kernel competes. */
 enum { PRODUCT_SHORT_ROWS = 1024 };
 
-/* What KILN_PRODUCT asks for: nothing, only the library, or a tile of our own kernel wherever it fits. */
+/* Requests of KILN_PRODUCT: nothing, only the library, or a tile of our own kernel wherever it fits. */
 enum { PRODUCT_ANY = -1, PRODUCT_LIBRARY = -2 };
 
 /* Parses "library", "64x64" and so on; STATUS_USAGE for an unknown name. */
@@ -34,7 +34,8 @@ enum launch_type product_launch_type(enum dtype t);
 /* Elements of `room`, the buffer that passes a bias to the library, or its gradient back. */
 enum { PRODUCT_ROOM = 1 << 18 };
 
-/* What cuda_short_product.cu supports: 16-bit factors stored along k, in whole pieces of 16 bytes. */
+/* True if cuda_short_product.cu supports the product: 16-bit factors stored along k, in full pieces of 16
+ * bytes. */
 static inline bool product_form_is_short(const struct cuda_product *p)
 {
     enum { PIECE = 8, STEP = 64 }; /* elements */
@@ -53,7 +54,7 @@ static inline bool product_form_fits(enum product_form form, const struct cuda_p
     case PRODUCT_ALONE: return p->bias == NULL || p->gelu != NULL;
     case PRODUCT_EPILOGUE:
         if (dtype_is_fp8(p->a_dtype) && p->c_dtype == DTYPE_F32) {
-            return false; /* its bias would be bf16 */
+            return false; /* the bias would be bf16 */
         }
         return (p->bias != NULL && p->n <= PRODUCT_ROOM) ||
                (p->bias_gradient != NULL && p->m <= PRODUCT_ROOM);
@@ -62,7 +63,7 @@ static inline bool product_form_fits(enum product_form form, const struct cuda_p
     }
 }
 
-/* Where the library finds the bias of PRODUCT_EPILOGUE. */
+/* The bias that the library reads in PRODUCT_EPILOGUE. */
 static inline const void *product_form_bias(const struct cuda_product *p, const void *room)
 {
     return p->bias_dtype == p->c_dtype ? p->bias : room;

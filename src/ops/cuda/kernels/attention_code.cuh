@@ -18,7 +18,7 @@ void attention_mma_forward(const launch *l, const launch_attention *a, const att
 void attention_mma_backward(const launch *l, const launch_attention *a, const attention_rows *r,
                             launch_type type);
 
-/* The same for kernels that need the matrix instructions of sm_90a: false on other devices. */
+/* The kernels that need the matrix instructions of sm_90a, as above; `has` is false on other devices. */
 bool attention_wgmma_has(launch_type type, int64_t head_size);
 void attention_wgmma_forward(const launch *l, const launch_attention *a, const attention_rows *r,
                              launch_type type);
@@ -43,7 +43,7 @@ void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a
 /* The place of this block's work. */
 struct place {
     int sequence, head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
-    int first;                            /* of its tile, in the sequence */
+    int first;                            /* first row of its tile, in the sequence */
 };
 
 /* The place of a tile, a head and a sequence. */
@@ -116,7 +116,7 @@ static inline dim3 attention_grid(const launch_attention *a, int64_t longest, in
 
 /* How heads of D columns are split: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other
  * kind are streamed, STREAM at a time.  Shared memory stays below 99 KiB, the limit of sm_86 and sm_89; a
- * multiprocessor with more has room for BLOCKS. */
+ * multiprocessor with more holds BLOCKS. */
 template <int D> struct cut {
     static const int OWN = D <= 64 ? 128 : 64, STREAM = OWN / 2, THREADS = OWN / SIDE * WARP, BLOCKS = 2;
     static const int STRIDE = D + TILE_GAP, SQUARES = D / SIDE, STEPS = STREAM / SIDE;
@@ -191,7 +191,7 @@ struct dropout_rule {
     const int32_t *row_keys;
     int q0, n_q;
     bool has_bits;
-    uint8_t *bits; /* of this lane: of the warp's own queries or keys, and of the first of the others */
+    uint8_t *bits; /* bits of this lane: of the warp's own queries or keys, and of the first of the others */
     uint32_t chunk_bytes;
 };
 
@@ -292,7 +292,7 @@ template <int N> __device__ static inline void write_bits(const dropout_rule &d,
     }
 }
 
-/* The same N squares, read or drawn. */
+/* The kept elements of the same N squares, from the stored bits, or drawn. */
 template <int N> __device__ static inline uint32_t kept_by_query(const dropout_rule &d, int query, int key)
 {
     if (!d.has_bits) {
@@ -323,10 +323,11 @@ template <int N> __device__ static inline uint32_t read_by_key(const dropout_rul
     return word;
 }
 
-/* Those squares, from the bits read, or drawn.  Read: all their 8 x 8 bits are transposed at once, a lane's
- * 16 of each column as one element.  Drawn, with row_key_of(i) the row_key of query i of them: lane l draws
- * the block of query 16 n + l % 16 and key half l / 16, byte n of its word; for element i a lane then gets
- * the word of the lane that drew for its query, and takes the bit of its key from each byte. */
+/* The kept elements of those squares, from the bits read, or drawn.  Read: all their 8 x 8 bits are
+ * transposed at once, a lane's 16 of each column as one element.  Drawn, with row_key_of(i) the row_key of
+ * query i of them: lane l draws the block of query 16 n + l % 16 and key half l / 16, byte n of its word; for
+ * element i a lane then gets the word of the lane that drew for its query, and takes the bit of its key from
+ * each byte. */
 template <int N, typename ROW_KEYS>
 __device__ static inline uint32_t kept_by_key(const dropout_rule &d, const ROW_KEYS &row_key_of,
                                               uint32_t read, int key)
@@ -396,7 +397,7 @@ __device__ static inline void soften_by(square (&scores)[N], softmax *s, const s
     }
 }
 
-/* The same; also rescales the sums. */
+/* Products become exponentials as in soften_by; the sums are rescaled, too. */
 template <int N, int M>
 __device__ static inline void soften(square (&scores)[N], square (&sums)[M], softmax *s,
                                      const score_rule &rule, int query, int key)

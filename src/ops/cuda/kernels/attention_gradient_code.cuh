@@ -45,7 +45,7 @@ __device__ static inline float dot_parts(const row_part<D> &one, const row_part<
     return quad_sum(sum);
 }
 
-/* The same with a row of a tile in shared memory. */
+/* The product of a row and a row of a tile in shared memory. */
 template <typename LAYOUT, typename E, int D>
 __device__ static inline float dot_row(const row_part<D> &part, const E *tile, int row)
 {

@@ -12,8 +12,8 @@ struct piece {
     int sequence, head;
 };
 
-/* There are as many blocks as the multiprocessors hold at a time; they stay as long as there is work: after
- * piece p a block computes piece p plus the number of blocks. */
+/* The number of blocks is the one that the multiprocessors hold at a time; blocks stay as long as there is
+ * work: after piece p a block computes piece p plus the number of blocks. */
 struct pieces {
     unsigned n;
     int heads;

@@ -108,7 +108,7 @@ __device__ static inline uint32_t *find_bit(const launch_attention &a, const pla
     return bits_of(a, p, query, key) + lane;
 }
 
-/* The same factor, read or drawn. */
+/* The factor that draw_factor returns, from the stored bits, or drawn. */
 __device__ static inline float keep_factor(const launch_attention &a, const place &p, uint64_t key,
                                            int64_t query, int64_t j)
 {
@@ -375,10 +375,10 @@ static void plain_backward(const launch *l, const launch_attention *a, const att
     BY_TYPE(type, backward<A>(l, a, r));
 }
 
-/* Where a kernel fits, and how it is launched; a kernel only for gradients does not set `has_forward`. */
+/* Conditions of a kernel, and its launches; a kernel only for gradients does not set `has_forward`. */
 struct attention_kernel_row {
     bool wants_aligned;  /* rows at multiples of 16 bytes */
-    bool sums_columns;   /* of gradients, in partial_sums */
+    bool sums_columns;   /* sums columns of gradients, in partial_sums */
     int64_t least, most; /* rows of the longest sequence */
     bool (*has_forward)(launch_type type, int64_t head_size);
     bool (*has_backward)(launch_type type, int64_t head_size);

@@ -1,5 +1,5 @@
 /* cuda_attention_cached: keys and values in pages: writes those of new tokens, and attention that reads
- * them, of one query (a decoder's turn) or of a prompt's.
+ * them, of one query (a decoder's step) or of a prompt's.
  *
  * A block owns one query of one head.  A thread has a key of BLOCK at a time for its score, reading
  * neighbouring tokens of a page's columns, then columns of the values; the softmax is rescaled as the
@@ -57,7 +57,7 @@ __device__ static query query_of(const launch_attention &a, int64_t row)
     return query{low, row >= a.cu_q[a.n_sequences] || n < 0 ? 0 : n};
 }
 
-/* Where the head's part of the page of key j begins. */
+/* The first element of the head's part of the page of key j. */
 __device__ static int64_t page_at(const launch_cached &c, int64_t sequence, int64_t j, int64_t head,
                                   int32_t *fault)
 {

@@ -105,7 +105,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
-    int row = (int)(threadIdx.x / WARP) * SIDE; /* of this warp */
+    int row = (int)(threadIdx.x / WARP) * SIDE; /* first row of this warp */
     E *keys = (E *)memory, *values = keys + OWN * STRIDE, *buffers = values + OWN * STRIDE;
     E *gradients = keys + by_keys<D>::GRADIENTS;
     float *lse = (float *)(keys + by_keys<D>::ELEMENTS);
@@ -207,7 +207,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
 {
     const int OWN = cut<D>::OWN, STREAM = cut<D>::STREAM, STRIDE = cut<D>::STRIDE, THREADS = cut<D>::THREADS;
     SHARED_MEMORY(memory);
-    int row = (int)(threadIdx.x / WARP) * SIDE; /* of this warp */
+    int row = (int)(threadIdx.x / WARP) * SIDE; /* first row of this warp */
     E *queries = (E *)memory, *douts = queries + OWN * STRIDE, *buffers = douts + OWN * STRIDE;
     place p;
     if (!find_place(&p, a, true, OWN) || p.n_k <= OWN) {

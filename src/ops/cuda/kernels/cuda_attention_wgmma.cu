@@ -16,7 +16,7 @@
  * (attention_split_kernel).
  *
  * The rules of cuda_attention_mma.cu for scores, dropout and bytes hold here too; unlike there, no
- * instruction moves tiles into registers.  Only timing on a chip can tell where each of the two is faster:
+ * instruction moves tiles into registers.  Only timing on a chip can show where each of the two is faster:
  * docs/decisions/0028_wgmma.md.
  *
  * Deterministic: no atomic, and a fixed order of sums. */
@@ -181,12 +181,13 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     cp_async_wait<0>();
 }
 
-/* Of heads of 64 columns.  A turn copies 128 keys for each warpgroup: those of a whole question at once. */
+/* Sizes for heads of 64 columns.  A step copies 128 keys for each warpgroup: those of a full question at
+ * once. */
 enum { SPLIT_D = 64, SPLITS = 4, SPLIT_THREADS = SPLITS * WARPGROUP, SPLIT_SQUARES = SPLIT_D / SIDE };
 enum { SPLIT_STREAM = SPLITS * STREAM };
 enum {
     SPLIT_VALUES = SPLIT_SQUARES * 8 + 4
-}; /* of a thread: sums, and a maximum and a total of each of two rows */
+}; /* values of a thread: sums, and a maximum and a total of each of two rows */
 
 static_assert(SPLITS == SPLIT_SQUARES, "each warpgroup finishes one square of columns");
 

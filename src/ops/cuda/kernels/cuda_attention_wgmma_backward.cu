@@ -434,7 +434,7 @@ static void launch_backward(const launch *l, const launch_attention *a, const at
     }
     cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
     cudaFuncSetAttribute(by_query, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
-    dim3 grid = attention_grid(a, r->tiles * OWN, OWN); /* as many tiles as there are places for sums */
+    dim3 grid = attention_grid(a, r->tiles * OWN, OWN); /* one tile for each place of sums */
     LAUNCH(l, by_key, grid, THREADS, of_streams, *a, *r, l->dropout_key);
     LAUNCH(l, by_query, grid, THREADS, of_streams, *a, *r, l->dropout_key);
 }

@@ -5,15 +5,15 @@
  * A cluster of blocks computes one head of one sequence, a block 128 of its keys: K and V are in its shared
  * memory, dk and dv in its registers.  Queries are streamed 64 at a time.  Only dq is a sum over all keys: it
  * goes from block to block through distributed shared memory, in fp32, and each adds its part.  Of n blocks
- * with keys, block b has tile b - j (modulo n) of a round of n tiles at its j-th turn, so all blocks work at
+ * with keys, block b has tile b - j (modulo n) of a round of n tiles at its j-th step, so all blocks work at
  * all times and a tile is with one block after the other; the last one rounds and writes it.  The order of
  * the sum is fixed: there is no atomic.
  *
- * A thread finds its part of a sum where the same thread of the previous block put it, since all blocks lay
- * out sums alike: no tile is needed for it.  Two buffers take turns.  A block puts its part in step s, and
- * the next block takes it in step s + 1; the block arrives at the cluster's barrier after the put, and waits
- * one step later, before it takes and puts again.  So the products of a whole step hide the barrier, and a
- * buffer is read before it is written again.
+ * A thread finds its part of a sum where the same thread of the previous block put it, since all blocks have
+ * the same layout of sums: no tile is needed for it.  Two buffers alternate.  A block puts its part in step
+ * s, and the next block takes it in step s + 1; the block arrives at the cluster's barrier after the put, and
+ * waits one step later, before it takes and puts again.  So the products of a complete step hide the barrier,
+ * and a buffer is read before it is written again.
  *
  * All blocks need delta = rowsum(dout out) of a query.  Each computes some and stores them in the rows of dq,
  * where no block writes before all have read them.
@@ -34,7 +34,7 @@ template <typename E, int D> struct block_memory {
     static const int SUM_BYTES = STREAM * D * 4;
     static const int BYTES =
         ((2 * OWN + 4 * STREAM) * D + STREAM * OWN) * 2 + 2 * SUM_BYTES + (int)sizeof(statistics<STREAM>);
-    E *keys, *values, *buffers; /* of two tiles of queries and of dout */
+    E *keys, *values, *buffers; /* buffers of two tiles of queries and of dout */
     E *gradients;               /* dS: a row for each query */
     unsigned char *sums;        /* two buffers for the sums of the previous block */
     statistics<STREAM> *known;
@@ -188,7 +188,7 @@ template <typename E, int D> __device__ static inline void make_deltas(const tas
     }
 }
 
-/* A query's numbers while they are loaded: one query a thread, for as many threads as a tile has queries. */
+/* A query's numbers while they are loaded: one query a thread, in the first threads of a block. */
 struct query_numbers {
     float lse, delta;
     row_key key;

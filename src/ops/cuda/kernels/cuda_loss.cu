@@ -43,8 +43,8 @@ void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, l
                                  correct, dlogits, logits, labels, cols, n_classes, loss_scale, l->fault));
 }
 
-/* The same in three launches, between which ranks put together what each has of its slice of the classes: the
- * first two and the third read a row once each. */
+/* The loss of cross_entropy_kernel in three launches, between which ranks combine the results of their slices
+ * of the classes: the first two and the third read a row once each. */
 __global__ static void slice_maxima_kernel(float *maxima, launch_classes s)
 {
     int64_t row = blockIdx.x, step = (int64_t)blockDim.x * EIGHT;

@@ -230,7 +230,7 @@ __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::eleme
     raise_maxima<typename Input::element>(c.norm.maxima, largest);
 }
 
-/* The same with a band of rows per block, also rounded to fp8. */
+/* The result of norm_kernel with a band of rows per block, also rounded to fp8. */
 template <typename S, typename Input>
 __global__ static void __launch_bounds__(BLOCK, blocks_for<typename Input::element>(S::GROUPS))
     norm_round_kernel(norm_call<Input> c, round_rows to)

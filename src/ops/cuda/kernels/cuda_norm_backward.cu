@@ -8,19 +8,19 @@
 #include "ops/cuda/kernels/round_rows_code.cuh"
 #include "ops/cuda/kernels/sums_code.cuh"
 
-/* What a backward reads and writes, of activations A, a residual stream R and a gradient D that is one of the
- * two; dropped may be NULL, and is NULL if it is rounded instead. */
+/* The tensors of a backward, of activations A, a residual stream R and a gradient D that is one of the two;
+ * dropped may be NULL, and is NULL if it is rounded instead. */
 template <typename A, typename R, typename D> struct backward_call {
     D *din;
     A *dropped;
-    uint32_t *maxima; /* of dropped, or NULL */
+    uint32_t *maxima; /* maxima of dropped, or NULL */
     const A *dout;
     const R *in;
     bool adds;       /* to what is in din */
     float *partials; /* [SUMS][runs][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
     const uint64_t *dropout_key;
-    launch_dropout before, after; /* of dout, and from din to dropped */
+    launch_dropout before, after; /* dropouts of dout, and from din to dropped */
 };
 
 static const int SUMS = 3;
@@ -108,7 +108,7 @@ template <typename R, bool ADDS> static constexpr int blocks_for(int groups)
     return groups <= 2 ? (sizeof(R) == 4 || ADDS ? 3 : 4) : groups <= 4 ? 2 : 1;
 }
 
-/* A run of rows, of whole bands. */
+/* A run of rows, of full bands. */
 __device__ static inline int64_t run_begin(int64_t rows, int band, int64_t run, int64_t runs)
 {
     int64_t begin = (rows + band - 1) / band * run / runs * band;
@@ -140,7 +140,7 @@ __device__ static inline void norm_backward(const backward_call<A, R, D> &c, con
         row_part<S, A, R> now = next;
         eight dy[S::GROUPS];
         packed_eight<D> before[ADDS ? S::GROUPS : 1];
-        float of_row[2] = {0, 0}; /* of g, and of g xhat */
+        float of_row[2] = {0, 0}; /* sums of g, and of g xhat */
         if (row + S::ROWS < end) {
             next = load_part<S>(c, row + S::ROWS);
         }
@@ -202,7 +202,7 @@ __device__ static inline void norm_backward(const backward_call<A, R, D> &c, con
                 }
             }
         }
-        int64_t begun = row - S::row() + S::ROWS; /* the same in all warps, whose rows are as many */
+        int64_t begun = row - S::row() + S::ROWS; /* the same in all warps: their numbers of rows are equal */
         if (ROUNDS && (begun - first == to.band || begun >= end)) {
             round_rows_store(to, band, first, end, cols);
             first += to.band;
@@ -228,7 +228,7 @@ template <typename S, typename A, typename R, typename D>
 __global__ static void __launch_bounds__(BLOCK, blocks_for<R, false>(S::GROUPS))
     norm_backward_round_kernel(backward_call<A, R, D> c, round_rows to)
 {
-    SHARED_MEMORY(memory); /* of the band, and of the sums once that is written */
+    SHARED_MEMORY(memory); /* memory of the band, and of the sums once that is written */
     norm_backward<S, A, R, D, false, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
 }
 

@@ -31,7 +31,7 @@ __device__ static inline int64_t own_column(void)
     return (int64_t)threadIdx.x * EIGHT;
 }
 
-enum { NORM_CHUNKS = 4 }; /* of a block that only reads */
+enum { NORM_CHUNKS = 4 }; /* chunks of a block that only reads */
 
 struct square_of {
     __device__ static double of(float v)
@@ -162,14 +162,14 @@ __device__ static inline bool all_finite(const launch_optim &o)
     return all;
 }
 
-/* What gradients are multiplied by: the scale, and less if their norm would be above the limit. */
+/* The factor of gradients: the scale, and less if their norm would be above the limit. */
 __device__ static inline float gradient_factor(const launch_optim &o)
 {
     double limit = o.scalars[LAUNCH_MAX_NORM], scale = o.scalars[LAUNCH_GRAD_SCALE], norm = scale * *o.norm;
     return (float)(limit > 0 && norm > limit ? scale * (limit / norm) : scale);
 }
 
-/* What a thread has of a chunk; zeros beyond its end. */
+/* A thread's elements of a chunk; zeros beyond its end. */
 struct elements {
     eight w, g, m, v;
 };
@@ -250,7 +250,7 @@ __global__ static void lamb_direction_kernel(launch_optim o)
     store_sums(o, sums);
 }
 
-/* The sums [all chunks, COLS] of a span's whole parameter, added by a block. */
+/* The sums [all chunks, COLS] of a span's full parameter, added by a block. */
 template <int COLS>
 __device__ static inline columns<COLS> sums_of_parameter(const double *sums, const launch_span &s)
 {
@@ -324,7 +324,7 @@ void cuda_launch_lamb_apply(const launch *l, const launch_optim *o)
     }
 }
 
-/* What each span's gradients are multiplied by, so that the norm of its parameter's is 1 or below. */
+/* The factor of each span's gradients that makes the norm of its parameter's gradients 1 or below. */
 __global__ static void lans_factor_kernel(launch_optim o)
 {
     if (!all_finite(o)) {

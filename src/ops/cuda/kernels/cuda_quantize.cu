@@ -34,7 +34,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
-/* The scale of the whole tensor; block 0 writes it. */
+/* The scale of the full tensor; block 0 writes it. */
 template <typename F>
 __device__ static inline float find_scale(const round_to &to, const uint32_t *maxima, int n)
 {
@@ -65,7 +65,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
 {
     tile_walk w = walk_begin(t);
     patch<read_source<A, false>> p = load_patch(in, t, w); /* under way while the scale is found */
-    float s = find_scale<F>(to, maxima, n_maxima), inverse = 1.0f / s; /* of a power of two: exact */
+    float s = find_scale<F>(to, maxima, n_maxima), inverse = 1.0f / s; /* exact, of a power of two */
     while (w.down < t.down) {
         UNROLL
         for (int r = 0; r < ROWS_OF_THREAD; r++) {

@@ -6,7 +6,7 @@
  * and a later kernel adds these sums in order.  The bits do not depend on scheduling.  Bound by memory: rows
  * are read once; rows of the table that occur are read and written.
  *
- * Where a slice of the table is here, rows for others have the index behind its last: they come last in the
+ * Where a slice of the table is here, rows for others have the index after its last: they come last in the
  * order, and no block adds them. */
 #include "ops/cuda/kernels/device_code.cuh"
 
@@ -95,7 +95,7 @@ __device__ static inline int64_t row_here(const int32_t *index, int64_t i, const
     return row < 0 || row > slice.n ? slice.n : row;
 }
 
-/* Sorts the pairs into `sorted`, in as many passes as an index up to slice.n has digits. */
+/* Sorts the pairs into `sorted`, in one pass for each digit of an index up to slice.n. */
 __global__ static void __launch_bounds__(SORT_WARPS *WARP)
     sort_kernel(pair *sorted, pair *spare, const int32_t *index, int64_t rows, launch_slice slice, int passes,
                 int32_t *fault)
@@ -144,7 +144,7 @@ __global__ static void add_run_kernel(launch_rows table, int64_t table_rows, flo
         run[threadIdx.x] = sorted[first + threadIdx.x];
     }
     __syncthreads();
-    while (n > 0 && index_of(run[n - 1]) == table_rows) { /* what is not here comes last */
+    while (n > 0 && index_of(run[n - 1]) == table_rows) { /* rows that are not here come last */
         n--;
     }
     eight sum = {};

@@ -109,7 +109,7 @@ template <typename CUT, int N>
 __device__ static inline void add_parts(square (&own)[CUT::SHARE], const square (&sums)[N], uint4 *places,
                                         int part)
 {
-    const int PIECES = 2 * CUT::SHARE; /* of 16 bytes */
+    const int PIECES = 2 * CUT::SHARE; /* pieces of 16 bytes */
     uint4 *mine = places + threadIdx.x;
     cluster_wait();
     UNROLL

@@ -1,6 +1,6 @@
 /* cuda_token_choice: chooses a token from each row of logits without sorting them.
  *
- * A block owns a row.  The order of tokens is that of whole numbers, the logit's bits above the token's, all
+ * A block owns a row.  The order of tokens is that of integers, the logit's bits above the token's, all
  * different.  The first tokens whose weights sum to something are those from a number on, which is found two
  * bits at a time: each reading of the row, from the cache, sums what is above three bounds.  Sums are trees
  * of fixed shape, so the same row gives the same token. */
@@ -27,7 +27,7 @@ __device__ static inline int32_t token_of(uint64_t place)
     return (int32_t) ~(uint32_t)place;
 }
 
-/* What a candidate counts; 0: it is none. */
+/* The weight of a token; 0: it is no candidate. */
 __device__ static inline float weight(const candidates &c, float logit, uint64_t place)
 {
     float w = expf((logit - c.largest) * c.cold);
@@ -53,7 +53,7 @@ __device__ static uint64_t block_largest(uint64_t v, uint64_t *partial)
     return v;
 }
 
-/* The first place of tokens [0, n) behind `before`; 0: there is none. */
+/* The first place of tokens [0, n) after `before`; 0: there is none. */
 __device__ static uint64_t next_place(const float *logits, int64_t n, uint64_t before, uint64_t *partial)
 {
     uint64_t next = 0;
@@ -64,10 +64,10 @@ __device__ static uint64_t next_place(const float *logits, int64_t n, uint64_t b
     return block_largest(next, partial);
 }
 
-/* The last place of candidates that is not behind `from`. */
+/* The last place of candidates that is not after `from`. */
 __device__ static uint64_t last_place(const candidates &c, uint64_t from, uint64_t *partial)
 {
-    uint64_t last = 0; /* of the complements */
+    uint64_t last = 0; /* the largest complement of a place */
     for (int64_t i = threadIdx.x; i < c.n; i += blockDim.x) {
         uint64_t place = place_of(c.logits[i], i);
         bool counts = place >= from && weight(c, c.logits[i], place) > 0.0f;

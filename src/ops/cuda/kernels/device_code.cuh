@@ -90,7 +90,7 @@ struct f16 {
         }                                                                                                    \
     } while (0)
 
-/* The same with R, the type of a residual stream: A or float. */
+/* BY_TYPE that also defines R, the type of a residual stream: A or float. */
 #define BY_TYPES(type, stream_type, ...)                                                                     \
     BY_TYPE(                                                                                                 \
         type,                                                                                                \
@@ -169,7 +169,7 @@ struct eight {
     float v[EIGHT];
 };
 
-/* The same as stored, so that loads of several can be in flight at once. */
+/* Eight columns as they are stored, so that loads of several can be in flight at once. */
 template <typename A> struct packed_eight {
     uint32_t word[EIGHT * sizeof(A) / 4];
 };
@@ -233,7 +233,7 @@ template <typename A> __device__ inline void store_whole(A *p, const packed_eigh
     }
 }
 
-/* Whether columns [column, column + 8) of a row of n can be loaded and stored whole. */
+/* Whether columns [column, column + 8) of a row of n can be loaded and stored in one piece. */
 __device__ inline bool is_whole(const void *p, int64_t column, int64_t n)
 {
     return column + EIGHT <= n && ((uintptr_t)p & 15) == 0;
@@ -277,7 +277,8 @@ template <typename A> __device__ inline void store_eight(A *row, int64_t column,
     store_packed(row, column, n, pack(e, A()));
 }
 
-/* The same for a column below n.  WHOLE: rows_are_whole, so groups need no checks. */
+/* Columns [column, column + 8), as load_packed reads them, for a column below n.  WHOLE: rows_are_whole, so
+ * groups need no checks. */
 template <bool WHOLE, typename A>
 __device__ inline packed_eight<A> load_group(const A *row, int64_t column, int64_t n)
 {

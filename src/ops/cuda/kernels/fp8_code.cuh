@@ -4,7 +4,7 @@
 
 #include "ops/cuda/kernels/device_code.cuh"
 
-/* As struct fp8_format. */
+/* The two formats, with the numbers of struct fp8_format (core/fp8.h). */
 struct e4m3 {
     static const int fraction_bits = 3, lowest = -9, margin = 8;
 };
@@ -51,7 +51,7 @@ template <> __device__ inline uint32_t pack_four<e5m2>(float a, float b, float c
 }
 #endif
 
-/* As in core/fp8.h. */
+/* The exponent field of the least scale, as in core/fp8.h. */
 enum { FP8_LEAST_SCALE = 127 - 100 };
 
 /* fp8_scale for numbers whose largest magnitude has these bits. */

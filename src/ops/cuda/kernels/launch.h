@@ -15,8 +15,9 @@ extern "C" {
 
 struct CUstream_st;
 
-/* What a block takes of a span, of sums, and of rows sorted by index, and the parts of a tensor that have a
- * maximum each (ops/workspace.h); and the longest sequences of a kernel of attention. */
+/* Parts that a block takes of a span, of sums, and of rows sorted by index; the number of parts of a tensor
+ * that have a maximum each (ops/workspace.h); and sizes and limits of kernels of attention and of layer
+ * norms. */
 enum {
     LAUNCH_SPAN_CHUNK = 1024,
     LAUNCH_RUN_OF_SUMS = 1024,
@@ -38,7 +39,7 @@ enum { LAUNCH_FAULT_WORDS = 4 }; /* 1, number, limit, place */
 
 struct launch {
     struct CUstream_st *stream;
-    float *scratch;              /* of one op at a time, as large as ops/workspace.h says */
+    float *scratch;              /* scratch of one op at a time, as large as ops/workspace.h says */
     int32_t *fault;              /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
     const uint64_t *dropout_key; /* device memory; NULL: 0 */
     /* kernels with `early_start` may begin before the previous launch has ended (device_code.cuh) */
@@ -60,8 +61,8 @@ struct launch_product {
     void *gelu;                 /* [m, n] dense, or NULL; equal to c.data: C is not kept */
 };
 
-/* Its tiles, rows and columns.  Their numbers are stored in files (product_cache.h), so they must not
- * change. */
+/* Tiles of a product, rows and columns.  Their numbers are stored in files (product_cache.h), so they must
+ * not change. */
 enum launch_product_tile {
     LAUNCH_TILE_64_64,
     LAUNCH_TILE_64_128,
@@ -93,7 +94,7 @@ struct launch_attention {
 };
 
 /* One span of optim_span, the number of its first chunk of LAUNCH_SPAN_CHUNK elements here, and the chunks of
- * its whole parameter in sums of all. */
+ * its full parameter in sums of all. */
 struct launch_span {
     int64_t offset, n, first_chunk;
     double weight_decay, rate;
@@ -133,7 +134,7 @@ struct launch_optim {
     const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
     int64_t n_norm;               /* all of which must be finite, or nothing is written */
     /* Device memory, too: */
-    double *sums;          /* of each chunk [1] by `nesterov`, [2] by LAMB, [3] by LANS */
+    double *sums;          /* sums of each chunk: [1] by `nesterov`, [2] by LAMB, [3] by LANS */
     const double *squares; /* LANS's, of all chunks */
     double *factors;       /* LANS's [n_spans] */
     double *ratios;        /* [n_spans] by LAMB, [n_spans, 2] by LANS */
@@ -149,6 +150,7 @@ void cuda_launch_early_probe(const struct launch *l, float *numbers);
 /* NULL, or the error since the last call. */
 const char *cuda_launch_error(void);
 
+/* The slots of these names (ops.h), over [rows, cols] or n elements. */
 void cuda_launch_fill(const struct launch *l, struct launch_rows out, enum launch_type type, int64_t rows,
                       int64_t cols, double value);
 void cuda_launch_cast(const struct launch *l, struct launch_rows out, enum launch_type out_type,
@@ -170,7 +172,7 @@ struct launch_quantize {
     struct launch_rounding to;
     int held; /* rows have the type of `in`, not fp8 */
     struct launch_rows in;
-    const uint32_t *maxima; /* of `in`, [LAUNCH_MOST_MAXIMA]; NULL: the kernels find the largest */
+    const uint32_t *maxima; /* maxima of `in`, [LAUNCH_MOST_MAXIMA]; NULL: the kernels find the largest */
     enum launch_type type;
     int64_t n_rows, n_cols; /* multiples of 16 unless held */
     float *dbias;           /* += sum over rows, which are split into `runs`; or NULL */
@@ -202,7 +204,8 @@ void cuda_launch_bias_gelu(const struct launch *l, void *out, void *pre, const v
 void cuda_launch_gelu_backward(const struct launch *l, void *dpre, float *dbias, const void *dout,
                                const void *pre, enum launch_type type, int64_t rows, int64_t cols,
                                int64_t runs, uint32_t *maxima);
-/* The same two, with results only in fp8, e4m3 and e5m2; pre and dout begin at multiples of 16 bytes. */
+/* cuda_launch_gelu and _gelu_backward with results only in fp8, e4m3 and e5m2; pre and dout begin at
+ * multiples of 16 bytes. */
 void cuda_launch_gelu_rounded(const struct launch *l, const struct launch_rounding *to, const void *pre,
                               enum launch_type type, int64_t rows, int64_t cols);
 void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct launch_rounding *to, float *dbias,
@@ -232,7 +235,7 @@ struct launch_norm {
     const float *gamma, *beta;
     float *mean, *rstd; /* [rows], or NULL forward, as `sum` may be */
     float eps;
-    uint32_t *maxima; /* of the output of a forward, or NULL */
+    uint32_t *maxima; /* maxima of the output of a forward, or NULL */
 };
 
 /* `stream_type`: of what is normalized, and of `residual` below: `type` or LAUNCH_F32. */
@@ -246,14 +249,14 @@ void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct
                                             const struct launch_dropout *d);
 struct launch_norm_backward {
     int64_t runs;                                /* into which the rows are split for the sums over them */
-    enum launch_type stream_type;                /* of `in`: that of dout and dropped, or LAUNCH_F32 */
+    enum launch_type stream_type;                /* type of `in`: that of dout and dropped, or LAUNCH_F32 */
     enum launch_type din_type;                   /* one of the two */
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
     const void *dout, *in;                       /* dout may be the memory of din, unless `adds` */
     int adds;                                    /* 1: the gradient is added to din; 0: assigned */
-    const struct launch_dropout *before, *after; /* of dout, and from din to dropped; NULL: none */
-    uint32_t *maxima;                            /* of dropped, or NULL */
+    const struct launch_dropout *before, *after; /* dropouts of dout, and from din to dropped; NULL: none */
+    uint32_t *maxima;                            /* maxima of dropped, or NULL */
     const struct launch_rounding *to; /* the factor in e5m2 that is written instead of dropped; or NULL */
 };
 
@@ -266,11 +269,12 @@ struct launch_tables {
     int64_t n_ids, n_types, n_positions;
 };
 
+/* The slot `embed` (ops.h); `n` has its layer norm, `segment` is its table `type`. */
 void cuda_launch_embed(const struct launch *l, const struct launch_norm *n, const struct launch_tables *t,
                        void *out, void *sum, const void *word, const void *position, const void *segment,
                        enum launch_type type, const struct launch_dropout *d);
 
-/* Which rows of a table of n_all are here: [first, first + n). */
+/* The rows of a table of n_all that are here: [first, first + n). */
 struct launch_slice {
     int64_t first, n, n_all;
 };
@@ -305,8 +309,8 @@ struct launch_attention_rows {
     float *instead; /* replaces dbias while kernels are timed */
     /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
     float *partial_sums;
-    int64_t runs_q, runs_kv; /* of rows, for those that do not */
-    int64_t tiles;           /* of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
+    int64_t runs_q, runs_kv; /* runs of rows, for kernels that do not sum columns of their tiles */
+    int64_t tiles;           /* tiles of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
 };
 
 /* Whether a kernel supports attention with this type, head size and longest sequence (in queries or keys) on
@@ -315,8 +319,8 @@ struct launch_attention_rows {
 int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
                         int64_t longest, int aligned, int backward);
 
-/* Whether the forward of LAUNCH_ATTENTION_WGMMA splits keys among warpgroups: if twice as many blocks, with
- * half the queries each, are still at most one per multiprocessor of the chips that have wgmma. */
+/* Whether the forward of LAUNCH_ATTENTION_WGMMA splits keys among warpgroups: if twice the number of blocks,
+ * with half the queries each, is still at most one per multiprocessor of the chips that have wgmma. */
 static inline int cuda_attention_splits_keys(const struct launch_attention *a)
 {
     enum { MULTIPROCESSORS = 132, TILE = LAUNCH_ATTENTION_TILE };
@@ -342,12 +346,14 @@ struct launch_cached {
     int64_t table_width;
 };
 
+/* The slots append_rows and attention_cached (ops.h). */
 void cuda_launch_append(const struct launch *l, const struct launch_cached *c, struct launch_rows k,
                         struct launch_rows v, enum launch_type type, const int32_t *slots, int64_t rows);
 void cuda_launch_attention_cached(const struct launch *l, const struct launch_attention *a,
                                   const struct launch_cached *c, struct launch_rows out, struct launch_rows q,
                                   enum launch_type type);
 
+/* The slot cross_entropy (ops.h), for logits [rows, cols]; dlogits.data may be NULL. */
 void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
                                struct launch_rows dlogits, enum launch_type dlogits_type,
                                struct launch_rows logits, const int32_t *labels, int64_t rows, int64_t cols,
@@ -385,7 +391,7 @@ enum launch_option {
 };
 enum launch_change { LAUNCH_ID, LAUNCH_ADD, LAUNCH_WAS, LAUNCH_N_NEW, LAUNCH_N_CHANGE_COLUMNS };
 
-/* Rows of logits from each of which a token is chosen (ops.h); `most` tokens are told of each. */
+/* Rows of logits from each of which a token is chosen (ops.h); `most` tokens of each are reported. */
 struct launch_choice {
     struct launch_rows logits;
     const double *options;
@@ -396,17 +402,22 @@ struct launch_choice {
     int64_t rows, most, n_changes, n_tokens, n_words;
 };
 
+/* The slot choose_tokens (ops.h): fills tokens and log_ps. */
 void cuda_launch_choose_tokens(const struct launch *l, const struct launch_choice *c);
 
+/* The slot span_cross_entropy (ops.h), for logits [rows, 2], dense; dlogits may be NULL. */
 void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
                                     enum launch_type dlogits_type, const float *logits,
                                     const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,
                                     int64_t rows, const double *scale);
 
+/* The slot `pointwise` (ops.h), for n dense logits; sigmoid: POINTWISE_SIGMOID, else POINTWISE_SQUARED;
+ * dlogits may be NULL. */
 void cuda_launch_pointwise(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
                            enum launch_type dlogits_type, const float *logits, const float *targets,
                            int64_t n, int sigmoid, const double *scale);
 
+/* The slots `clear`, `squares` and `zeros` (ops.h). */
 void cuda_launch_clear(const struct launch *l, float *flat, const struct launch_spans *spans);
 void cuda_launch_squares(const struct launch *l, double *sums, const float *in,
                          const struct launch_spans *spans);
@@ -420,8 +431,8 @@ void cuda_launch_lans_direction(const struct launch *l, const struct launch_opti
 void cuda_launch_lans_apply(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_nesterov(const struct launch *l, const struct launch_optim *o);
-/* Of n elements at the beginning of the master and the working copy; spans, moments and gradients are not
- * used. */
+/* The slot `descend` (ops.h) for n elements at the beginning of the master and the working copy; spans,
+ * moments and gradients are not used. */
 void cuda_launch_descend(const struct launch *l, const struct launch_optim *o, const void *in,
                          enum launch_type type, int64_t n, double rate, double weight_decay);
 /* norm: [1] in device memory. */

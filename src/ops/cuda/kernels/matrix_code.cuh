@@ -114,7 +114,7 @@ __device__ inline void put_word(void *at, uint32_t word)
 }
 #endif
 
-/* Where the element of a row and column of a tile is: rows one behind the other, STRIDE elements apart. */
+/* The place of the element of a row and column of a tile: rows one after the other, STRIDE elements apart. */
 template <int STRIDE> struct plain_rows {
     static const int EIGHT_ROWS = 8 * STRIDE; /* from an element to that eight rows below */
     __device__ static int at(int row, int column)
@@ -169,7 +169,7 @@ template <typename E> __device__ inline factor left_factor(const square &s)
     return f;
 }
 
-/* Where a lane reads: its row of the left or right eight columns (the upper or lower eight rows come
+/* The row that a lane reads, of the left or right eight columns (the upper or lower eight rows come
  * first). */
 template <int STRIDE, typename E> __device__ inline const E *lane_row_down(const E *at)
 {
@@ -213,7 +213,7 @@ __device__ inline void store_left(E *tile, int row, int column, factor f)
 }
 
 /* All threads of the block: starts to copy COLUMNS columns of rows [row, row + ROWS) into a tile, zero
- * from row + n on.  Where each turn is a multiple of eight rows further, addresses are made once, and grow;
+ * from row + n on.  Where each step is a multiple of eight rows, addresses are made once, and grow;
  * nothing is read of a row that is not there. */
 template <int ROWS, int COLUMNS, int THREADS, typename LAYOUT = plain_rows<COLUMNS + TILE_GAP>, typename E>
 __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int column)
@@ -252,7 +252,7 @@ __device__ inline void store_rows(launch_rows to, int row, int n, int column, co
         store_left<LAYOUT>(tile, 0, i * SIDE, left_factor<E>(sums[i]));
     }
     __syncwarp();
-    const int step = WARP / pieces; /* rows of a turn, where they are whole */
+    const int step = WARP / pieces; /* rows of a step, where they are complete */
     int first = lane_of_warp() / pieces, c = lane_of_warp() % pieces * EIGHT;
     E *next = (E *)to.data + (int64_t)(row + first) * to.stride + column + c;
     UNROLL

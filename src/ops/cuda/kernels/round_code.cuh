@@ -18,15 +18,15 @@
 enum {
     TILE = 64,
     TILE_THREADS = 128,
-    TILE_ACROSS = TILE / EIGHT, /* threads beside one another */
+    TILE_ACROSS = TILE / EIGHT, /* threads side by side */
     ROWS_OF_THREAD = 4,
     COLUMN_WORDS = TILE / 4, /* a column of the tile in shared memory */
     PIECE_BYTES = 16,
     COLUMN_PIECES = TILE / PIECE_BYTES,
 };
 
-/* Where the results go, and the history as bits of magnitudes: the largest of the step before and of this
- * one; both NULL without a history. */
+/* Destination of the results, and the history as bits of magnitudes: the largest of the step before and of
+ * this one; both NULL without a history. */
 struct round_to {
     launch_rows rows, columns;
     float *scale;
@@ -78,9 +78,9 @@ __device__ inline void walk_on(tile_walk *w, const tiling &t)
 }
 
 /* The source for stored rows.  A source loads four rows of eight columns, and turns each eight into numbers,
- * 0 always into 0; IS_STORED: of the element type; SUMS: their sums over rows are wanted; MOST_BLOCKS: as
- * many as the registers of an H100's 132 multiprocessors hold at once.  WHOLE: groups of eight at multiples
- * of 16 bytes, and no part of four rows is outside. */
+ * 0 always into 0; IS_STORED: of the element type; SUMS: their sums over rows are wanted; MOST_BLOCKS: the
+ * number that the registers of an H100's 132 multiprocessors hold at once.  WHOLE: groups of eight at
+ * multiples of 16 bytes, and no part of four rows is outside. */
 template <typename A, bool WHOLE> struct read_source {
     typedef A element;
     typedef packed_eight<A> loaded;
@@ -104,7 +104,7 @@ template <typename A, bool WHOLE> struct read_source {
     }
 };
 
-/* What a thread owns of a tile. */
+/* A thread's part of a tile. */
 template <typename Source> struct patch {
     int row, column;
     bool inside;
@@ -151,8 +151,8 @@ __device__ inline void transpose_bytes(uint32_t w[4])
     w[2] = __byte_perm(c, d, 0x5410), w[3] = __byte_perm(c, d, 0x7632);
 }
 
-/* Where a column of the tile begins in shared memory, in words.  Four words of room behind every eight
- * columns put the words that a warp writes at once, one of each of four rows in columns eight apart, into 32
+/* The first word of a column of the tile in shared memory.  Four words of padding after every eight columns
+ * put the words that a warp writes at once, one of each of four rows in columns eight apart, into 32
  * banks; the pieces of 16 bytes that eight threads read at once lie one after the other. */
 __device__ inline int column_word(int column)
 {
@@ -202,7 +202,7 @@ __device__ inline void round_patch(uint32_t left[4], uint32_t right[4], float *l
     }
 }
 
-/* What a thread has seen. */
+/* The largest magnitude and the sums of what a thread has rounded. */
 struct noted {
     float largest;
     eight sum;

@@ -1,4 +1,4 @@
-/* round_rows_code: rounds whole rows, such as those of layer norms, to fp8 by rows and by columns: a block
+/* round_rows_code: rounds complete rows, such as those of layer norms, to fp8 by rows and by columns: a block
  * keeps a band of rows in shared memory as bytes, and writes its columns once the band is complete.  The rule
  * for scales is that of round_code.cuh; a kernel whose tensor has outgrown the scale is launched again. */
 #ifndef KILN_OPS_CUDA_KERNELS_ROUND_ROWS_CODE_CUH
@@ -6,7 +6,7 @@
 
 #include "ops/cuda/kernels/round_code.cuh"
 
-/* A band has 32 rows, so that its columns are written in whole sectors of memory, or 16 of longer rows;
+/* A band has 32 rows, so that its columns are written in full sectors of memory, or 16 of longer rows;
  * longer rows would not fit the 48 KiB that a block has by default. */
 static const int BAND = 32, HALF_BAND = 16, BAND_COLS = 1280, HALF_BAND_COLS = 2560;
 
@@ -20,7 +20,8 @@ static inline int band_rows(int64_t cols)
     return cols <= BAND_COLS ? BAND : HALF_BAND;
 }
 
-/* Its second half begins 16 banks after the first, since neighbouring lanes read one half each. */
+/* The first word of a row in a band, whose second half begins 16 banks after the first, since neighbouring
+ * lanes read one half each. */
 __device__ inline int band_word(int row, int cols)
 {
     return row * (cols / 4) + row / HALF_BAND * 16;
@@ -64,7 +65,7 @@ template <typename A, typename F>
 __device__ inline void round_rows_put(const rounded_row &row, float *largest, int column, const eight &values,
                                       float inverse)
 {
-    eight e = unpack(pack(values, A())); /* as it is stored */
+    eight e = unpack(pack(values, A())); /* the values that are stored */
     take_largest(largest, e);
     UNROLL
     for (int k = 0; k < EIGHT; k++) {

@@ -47,7 +47,7 @@ __device__ static inline tally warp_tally(tally t)
     return t;
 }
 
-/* The same in all threads of the block. */
+/* The merged tallies of all threads of the block, in each of them. */
 __device__ static tally block_tally(tally t)
 {
     __shared__ tally all[WARP];
@@ -73,7 +73,7 @@ __device__ static inline float log_sum_exp(const tally &t)
     return t.largest + logf(t.sum);
 }
 
-/* Of values[0..n), by all threads of a block. */
+/* The tally of values[0..n), by all threads of a block. */
 __device__ static inline tally row_tally(const float *values, int64_t n)
 {
     tally t = empty_tally();

@@ -10,10 +10,10 @@
  * 16 w to 16 w + 15 of the sums and of a left factor in registers, and in it a lane has what it has of
  * squares (matrix_code.cuh): squares side by side are the sums of one instruction.
  *
- * A tile: rows of 64 elements, 128 bytes, lie one behind the other and make a panel; wider tiles are panels
- * one behind the other.  The 16-byte piece c of row r lies at place c XOR r % 8 of its row, so that eight
+ * A tile: rows of 64 elements, 128 bytes, lie one after the other and make a panel; wider tiles are panels
+ * one after the other.  The 16-byte piece c of row r lies at place c XOR r % 8 of its row, so that eight
  * rows of a column of pieces lie in different banks: "128-Byte swizzle", whose pattern repeats every 1,024
- * bytes, to which tiles are aligned.  An instruction is told of a tile by a descriptor (PTX ISA 9.0, "Matrix
+ * bytes, to which tiles are aligned.  An instruction finds a tile by a descriptor (PTX ISA 9.0, "Matrix
  * Descriptor Format" and "Canonical Layouts"; the same in CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp,
  * "make_gmma_desc"):
  *
@@ -63,7 +63,7 @@ template <int ROWS> struct panels {
 /* Shared memory for tiles. */
 #    define SHARED_TILES(name) extern __shared__ __align__(1024) unsigned char name[]
 
-/* Never runs: what it says of itself tells which code the device chose. */
+/* Never runs: its attributes show which code the device chose. */
 __global__ __launch_bounds__(MOST_PROBE_THREADS) static void warpgroup_probe_kernel(void) {}
 
 __device__ inline uint32_t shared_address(const void *shared)
@@ -71,8 +71,8 @@ __device__ inline uint32_t shared_address(const void *shared)
     return (uint32_t)__cvta_generic_to_shared(shared);
 }
 
-/* What this thread wrote to shared memory, copies that it waited for included, is there for matrix
- * instructions behind the next barrier. */
+/* Makes this thread's writes to shared memory, copies that it waited for included, visible to matrix
+ * instructions after the next barrier. */
 __device__ inline void fence_for_products(void)
 {
     WARPGROUP_ASM("fence.proxy.async.shared::cta;" : : : "memory");
@@ -126,7 +126,7 @@ __device__ inline void renew(int &number)
 }
 
 /* Values are in their registers here, and what uses them does not move up: the compiler does not know that
- * products are still under way behind their instructions. */
+ * products are still under way after their instructions. */
 template <int N> __device__ inline void pin(square (&sums)[N])
 {
     UNROLL
@@ -193,7 +193,7 @@ template <int PENDING> __device__ inline void wait_for_tiles(void)
         PLACES_8 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "   \
                  "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
-/* The operands behind the sums: the left factor, the right one's descriptor, whether to add to the sums, and
+/* The operands after the sums: the left factor, the right one's descriptor, whether to add to the sums, and
  * for each descriptor whether sums run over rows. */
 #    define WGMMA_TEXT(places, columns, type, left, right, add, over_rows)                                   \
         "{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" columns               \
@@ -288,7 +288,7 @@ template <int ROWS> __device__ inline uint64_t over_rows(const void *tile)
     return describe_tile(tile, ROWS * PANEL_ROW_BYTES);
 }
 
-/* What a descriptor grows by for what begins at a column, or at a row. */
+/* The increase of a descriptor for a part that begins at a column, or at a row. */
 template <int ROWS> __device__ inline uint64_t at_column(int column)
 {
     return (uint64_t)(column / PANEL * ROWS * PANEL_ROW_BYTES + column % PANEL * 2) >> 4;
@@ -322,7 +322,7 @@ __device__ inline void multiply_factors(square (&sums)[N], const factor (&left)[
     }
 }
 
-/* A block of attention is two warpgroups.  Sums of one panel leave room for a second block on a
+/* A block of attention is two warpgroups.  Sums of one panel leave registers for a second block on a
  * multiprocessor. */
 enum { OWN = 2 * GROUP_ROWS, THREADS = 2 * WARPGROUP };
 
@@ -330,7 +330,7 @@ template <int D> struct room {
     static const int BLOCKS = D <= PANEL ? 2 : 1;
 };
 
-/* Where a warp works: 64 rows are its warpgroup's, 16 of them its own. */
+/* The first rows of a warp's work: of its warpgroup's 64, and of its own 16. */
 struct rows_of_warp {
     int group, own;
 };
@@ -352,8 +352,8 @@ __device__ inline void store_transposed(E *tile, int column, const factor (&f)[N
     }
 }
 
-/* The same, of which the compiler knows nothing: what a loop makes of it is made there, and not kept from
- * before. */
+/* Rows equal to `rows`, of which the compiler knows nothing: what a loop computes of them is computed there,
+ * and not kept from before. */
 __device__ inline rows_of_warp anew(rows_of_warp rows)
 {
     renew(rows.group);
@@ -361,7 +361,7 @@ __device__ inline rows_of_warp anew(rows_of_warp rows)
     return rows;
 }
 
-/* Starts to copy ROWS rows of a head of two tensors, one tile behind the other. */
+/* Starts to copy ROWS rows of a head of two tensors, one tile after the other. */
 template <int ROWS, int D, typename E>
 __device__ inline void copy_pair(E *tiles, launch_rows one, launch_rows other, int row, int n, int head)
 {

@@ -10,8 +10,8 @@
 enum { STREAM = GROUP_ROWS, STEPS = STREAM / SIDE };
 static_assert((int)OWN == (int)LAUNCH_ATTENTION_TILE, "a place for each tile's sums");
 
-/* What a step has to know of its queries, N of them in shared memory: read from global memory there, each
- * number would be waited for. */
+/* Numbers of a step's queries, N of them, in shared memory: if the step read them from global memory, it
+ * would wait for each. */
 template <int N> struct statistics {
     float lse[N], delta[N];
     row_key keys[N];
@@ -135,13 +135,13 @@ __device__ static inline void pass_tile(square (&dk)[D / SIDE], square (&dv)[D /
 }
 
 /* Sums of columns of a block's gradients, as they are rounded.  Each warp puts those of its 16 rows, zeros
- * behind the last one, where no product reads any more; when all have, one thread a column adds them in
+ * after the last one, where no product reads any more; when all have, one thread a column adds them in
  * order. */
 template <int D> struct column_sums {
     float *of_warps; /* [tensors, warps, D] of shared memory */
     static const int BYTES = 3 * (THREADS / WARP) * D * (int)sizeof(float);
 
-    /* Of the rows that store_rows left in a tile. */
+    /* Puts the sums of the rows that store_rows left in a tile. */
     template <typename E> __device__ void put(int tensor, const E *tile) const
     {
         float *own = of_warps + (tensor * (THREADS / WARP) + (int)(threadIdx.x / WARP)) * D;
@@ -158,7 +158,7 @@ template <int D> struct column_sums {
     }
 };
 
-/* Where a tile's sums are of column i of tensor 0 (dq), 1 (dk) or 2 (dv). */
+/* The place of a tile's sum of column i of tensor 0 (dq), 1 (dk) or 2 (dv). */
 template <int D>
 __device__ static inline float *sum_of_tile(const attention_rows &r, const launch_attention &a,
                                             const place &p, int tensor, int i)
@@ -185,7 +185,7 @@ __device__ static inline void finish_sums(const attention_rows &r, const launch_
     }
 }
 
-/* The same of a tile without rows. */
+/* All threads: zero sums of `n` tensors from number `first` on, for a tile without rows. */
 template <int D>
 __device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, const place &p,
                                          int first, int n)

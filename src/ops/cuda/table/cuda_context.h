@@ -22,7 +22,7 @@ struct cuda_products; /* cuda_products.h */
 struct cuda_marks;    /* cuda_events.c */
 
 struct cuda_context {
-    struct launch launch; /* its scratch is set for each op */
+    struct launch launch; /* launch.scratch is set for each op */
     struct cuda_spans spans[CUDA_CONTEXT_SPANS];
     int n_spans; /* tables made so far; a new one replaces the oldest */
     struct cuda_choices *choices;

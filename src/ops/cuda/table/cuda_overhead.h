@@ -3,7 +3,7 @@
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_OVERHEAD_H
 #define KILN_OPS_CUDA_TABLE_CUDA_OVERHEAD_H
 
-/* Device memory that a context's products hold all the time, and work beside again: room for a bias, and a
+/* Device memory that a context's products hold all the time, and work beside again: space for a bias, and a
  * workspace of the library.  The workspace is twice what NVIDIA recommends for Hopper (cuBLAS documentation,
  * cublasSetWorkspace), as in the measurements behind the rates of docs/numbers.md. */
 enum { CUDA_PRODUCTS_WORKSPACE = 64 << 20, CUDA_PRODUCTS_ROOM = 1 << 20 };

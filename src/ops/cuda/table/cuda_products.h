@@ -19,14 +19,14 @@ struct cuda_product {
     int64_t c_stride, a_stride, b_stride;
     enum dtype a_dtype, b_dtype;    /* both fp32, bf16 or fp16, or both fp8 */
     enum dtype c_dtype;             /* the same or fp32; of fp8 bf16, fp16 or fp32 */
-    const float *a_scale, *b_scale; /* for fp8, in device memory: the factor of stored numbers; NULL: 1 */
+    const float *a_scale, *b_scale; /* fp8: the factor of stored numbers, in device memory; NULL: 1 */
     bool a_transposed, b_transposed, accumulate;
     bool tf32; /* fp32 factors may be rounded to 10 bits of fraction */
 
     const void *bias;      /* [n], or NULL; not with `accumulate` */
     enum dtype bias_dtype; /* fp32 or that of C */
     void *gelu;            /* [m, n] = gelu(C), both dense; or NULL */
-    uint32_t *gelu_maxima; /* of gelu (core/tensor.h), or NULL */
+    uint32_t *gelu_maxima; /* maxima of gelu (core/tensor.h), or NULL */
     float *bias_gradient;  /* [m] += sums of A over k, with a_transposed; or NULL */
 };
 

@@ -16,7 +16,7 @@ enum { CUDA_QUEUE_PLACES = 2 };
 struct cuda_staging {
     void *places[CUDA_QUEUE_PLACES];
     struct CUevent_st *sent[CUDA_QUEUE_PLACES]; /* reached when the buffer may be filled again */
-    size_t bytes;                               /* of each */
+    size_t bytes;                               /* bytes of each buffer */
     int turn;
 };
 

@@ -11,9 +11,9 @@
 bool cuda_rounding_accept(struct launch_rounding *to, struct exec *x, const char *op,
                           const struct fp8_factor *f, tensor in, enum dtype format);
 
-/* The same for a tensor that is rounded by the op that writes it, which has columns and history.  `read`,
- * which that kernel reads without further checks, must be dense and aligned to 16 bytes. *to is NULL or
- * `storage`. */
+/* Makes the arguments for a tensor that is rounded by the op that writes it, which has columns and history,
+ * or fails as cuda_rounding_accept.  `read`, which that kernel reads without further checks, must be dense
+ * and aligned to 16 bytes. *to is NULL or `storage`. */
 bool cuda_rounding_of_result(const struct launch_rounding **to, struct launch_rounding *storage,
                              struct exec *x, const char *op, tensor result, const tensor *read, int n_read,
                              enum dtype format);

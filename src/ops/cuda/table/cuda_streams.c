@@ -20,7 +20,7 @@ static struct status answer(const char *what, cudaError_t e)
                                            cudaGetErrorName(e));
 }
 
-/* What runs when it is destroyed ends first, and then gives its resources back; the same for events. */
+/* Work that runs when a stream or an event is destroyed ends first; then its resources are given back. */
 static void close_stream(void *stream)
 {
     struct stream *s = stream;
@@ -39,7 +39,8 @@ static void close_stream(void *stream)
     free(s);
 }
 
-/* Of the highest priority: the few blocks of a sum are not to wait for the thousands of a backward. */
+/* The stream has the highest priority: the few blocks of a sum are not to wait for the thousands of a
+ * backward. */
 static cudaError_t open_parts(struct stream *s, int n_marks)
 {
     int lowest = 0, highest = 0;

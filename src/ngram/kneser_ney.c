@@ -20,8 +20,8 @@ struct counting {
     uint32_t *sorted;                       /* [n] positions in the order of the n-grams that end there */
     uint32_t *ends;                         /* [n] where a key's positions end in `sorted` */
     uint32_t *at;                           /* [n] the n-gram of the level below that ends here, or NONE */
-    uint32_t *next;                         /* [n] of this level */
-    uint32_t *suffix[NGRAM_MOST_ORDER + 1]; /* of each n-gram of a level, the one without its first token */
+    uint32_t *next;                         /* [n] `at` of this level */
+    uint32_t *suffix[NGRAM_MOST_ORDER + 1]; /* suffix of each n-gram of a level: without its first token */
 };
 
 /* An array of n and one elements of 4 bytes, all 0. */
@@ -33,8 +33,8 @@ static struct status allocate(void *array, int64_t n)
                          : status_error(STATUS_MEMORY, "out of memory for %lld n-grams", (long long)n);
 }
 
-/* What positions are sorted by: the n-gram of m - 1 tokens before, NONE if there is none; for level 0 the
- * token. */
+/* The key that positions are sorted by: the n-gram of m - 1 tokens before, NONE if there is none; for level 0
+ * the token. */
 static uint32_t key_of(const struct counting *c, uint32_t i, int m)
 {
     if (m <= 1) {

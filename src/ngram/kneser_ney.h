@@ -20,17 +20,17 @@
 /* NGRAM_BEGIN stands before each document: n-grams may begin with it, and none crosses it. */
 enum { NGRAM_MOST_ORDER = 6, NGRAM_BEGIN = -1 };
 
-/* The m-grams of a text, at most as many as it has tokens.  Those that continue n-gram i lie side by side in
- * the next level, and a token is found among them by bisection.  Level 0 is the empty n-gram. */
+/* The m-grams of a text, at most one for each of its tokens.  Those that continue n-gram i lie side by side
+ * in the next level, and a token is found among them by bisection.  Level 0 is the empty n-gram. */
 struct ngram_level {
     int64_t n;
-    int32_t *token;  /* [n] the last of each; those that continue one n-gram ascend */
+    int32_t *token;  /* [n] the last token of each; those that continue one n-gram ascend */
     uint32_t *first; /* [n + 1] n-gram i is continued by [first[i], first[i + 1]); not of the last level */
-    uint32_t *count; /* [n] a */
-    float *p;        /* [n] of its last token after those before it */
+    uint32_t *count; /* [n] the count a */
+    float *p;        /* [n] probability of its last token after those before it */
     float *rest;     /* [n] g of the n-gram as a context; not of the last level */
-    double discounts[4]; /* of a count of 1, 2, and 3 or more; of 0 none */
-    bool assumed;        /* a text this small does not tell them: 0.5, 1 and 1.5 */
+    double discounts[4]; /* D of a count of 1, 2, and 3 or more; of 0 none */
+    bool assumed;        /* the text is too small to find them: 0.5, 1 and 1.5 */
 };
 
 struct kneser_ney {

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* What DeepSpeed's JSON says of logs. */
+/* Settings of logs in DeepSpeed's JSON. */
 struct deepspeed_log_settings {
     bool on; /* the run is one of this script */
     int64_t zero_stage, steps_per_print;
@@ -24,13 +24,13 @@ struct deepspeed_log_settings {
 struct deepspeed_log_options {
     struct deepspeed_log_settings settings;
     const char *device;  /* "cpu" */
-    const char *backend; /* of collectives: "self" */
+    const char *backend; /* backend of collectives: "self" */
     const char *output_dir;
     struct optimizer optimizer;
     struct schedule schedule;
-    int64_t batch_size; /* of all ranks */
-    int64_t n_micro;    /* of the first rank */
-    int64_t n_skipped;  /* steps of the phase, before the run goes on */
+    int64_t batch_size; /* sequences of a step over all ranks */
+    int64_t n_micro;    /* micro-batches of a step on the first rank */
+    int64_t n_skipped;  /* skipped steps of the phase before the run resumes */
     int n_ranks;
     bool emulates; /* a single rank stands for all */
     bool has_loss_scale;
@@ -41,8 +41,8 @@ struct deepspeed_log {
     bool prints;
     struct tfevents events;
     int64_t n_skipped;
-    int64_t start_ns, window_ns;      /* of this run, and of the steps since the last line */
-    int64_t first_step, window_first; /* done before them */
+    int64_t start_ns, window_ns;      /* begin of this run, and of the steps since the last line */
+    int64_t first_step, window_first; /* steps done before each of the two */
 };
 
 /* Without `on` all calls do nothing.  With `prints` lines go to standard output; the first ones now.  `step`
@@ -51,7 +51,7 @@ void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_opti
                         int64_t step);
 void deepspeed_log_close(struct deepspeed_log *l);
 
-/* A checkpoint is whole. */
+/* Logs that a checkpoint is complete. */
 void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step);
 
 /* The time of an evaluation counts in no rate. */

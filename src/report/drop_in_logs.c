@@ -12,7 +12,7 @@ struct dllog_name {
     const char *name;
 };
 
-/* A row without a key is all sums of the model, by their names behind the tag. */
+/* A row without a key is all sums of the model, by their names after the tag. */
 struct tfevents_name {
     const char *event, *key, *tag;
     enum drop_in_stream stream;
@@ -207,7 +207,7 @@ enum { MOST_SCALARS = 16 };
 
 struct scalars {
     struct tfevents_scalar scalars[MOST_SCALARS];
-    char tags[MODEL_MOST_SUMS][80]; /* of the model's sums */
+    char tags[MODEL_MOST_SUMS][80]; /* tags of the model's sums */
     size_t n;
 };
 

@@ -20,11 +20,11 @@ enum drop_in_stream { STREAM_TRAIN, STREAM_EVAL, N_STREAMS };
 struct drop_in_logs {
     const struct dllog_name *dllog_names; /* end in a row of NULL */
     const struct tfevents_name *tfevents_names;
-    const struct model *model; /* whose sums are logged */
+    const struct model *model; /* the model whose sums are logged */
     struct dllog dllog;
-    char directory[1024]; /* of the event files; "": none */
+    char directory[1024]; /* directory of the event files; "": none */
     struct tfevents streams[N_STREAMS];
-    int64_t first_step; /* of the run, over both phases */
+    int64_t first_step; /* first step of the run, over both phases */
     bool stream_open[N_STREAMS];
     struct deepspeed_log deepspeed;
     struct megatron_log megatron;

@@ -2,9 +2,9 @@
  * container, a Slurm file.
  *
  * The rule: the first step and the last have a line, and between them one comes at most every
- * LINE_PACE_SECONDS; a step that lasts longer tells how far it is, and a run whose steps are that long
- * does not tell more often than every LINE_PACE_STEP_SECONDS.  A user who asks for the lines of every n-th
- * step gets those. */
+ * LINE_PACE_SECONDS; a step that lasts longer reports how far it is, and a run whose steps are that
+ * long does not report more often than every LINE_PACE_STEP_SECONDS.  A user who asks for the lines of every
+ * n-th step gets those. */
 #ifndef KILN_REPORT_LINE_PACE_H
 #define KILN_REPORT_LINE_PACE_H
 

@@ -45,7 +45,7 @@ static bool is_switched_off(const char *name, const json_t *value)
     return json_is_boolean(value) && strncmp(name, "no_", 3) == 0 && !is_own;
 }
 
-/* As Python's str() shows it. */
+/* An argument with its value as Python's str() shows it. */
 static struct argument argument_of(const char *name, json_t *value)
 {
     struct argument a = {.name = name};
@@ -109,7 +109,7 @@ static void tell_arguments(struct megatron_log *l)
     free(list);
 }
 
-/* Where a run stands after a step. */
+/* The position of a run after a step. */
 struct position {
     int64_t step, batch, samples, tokens;
 };
@@ -191,7 +191,7 @@ static void put_step(struct megatron_log *l, const struct megatron_step *s, stru
     put_line(&b);
 }
 
-/* What a scalar is plotted against. */
+/* The axis that a scalar is plotted against. */
 enum axis { AXIS_STEPS, AXIS_SAMPLES, AXIS_TOKENS, N_AXES };
 
 enum { MOST_SCALARS = 10 };
@@ -347,7 +347,7 @@ void megatron_log_saving(struct megatron_log *l, int64_t step)
     }
 }
 
-/* As Python prints a rounded number. */
+/* Appends a number rounded to 1 / parts, as Python prints it. */
 static void put_rounded(struct buf *b, const char *before, double value, double parts)
 {
     buf_puts(b, before);

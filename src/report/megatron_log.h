@@ -11,7 +11,7 @@
 #include "io/tfevents.h"
 #include "optim/schedule.h"
 
-/* What the flags say of logs. */
+/* Settings of logs in the flags. */
 struct megatron_log_settings {
     bool on;                 /* the run is one of this script */
     const char *tensorboard; /* directory of the event files; NULL: none */
@@ -24,7 +24,7 @@ struct megatron_log_options {
     struct megatron_log_settings settings;
     const char *output_dir;
     const json_t *flags;      /* all by name, for the list of arguments */
-    struct schedule schedule; /* whose growth says the samples of each step */
+    struct schedule schedule; /* the schedule; schedule.growth has the samples of each step */
     int64_t n_steps, log_every;
     int64_t seq_length, n_layers, hidden_size, vocab_rows, n_params;
     int n_ranks;
@@ -43,14 +43,14 @@ struct megatron_log {
     struct megatron_log_options options;
     struct tfevents events;
     struct megatron_window window;
-    double seconds_per_step; /* of the last line; 0: there was none */
+    double seconds_per_step; /* seconds a step in the last line; 0: there was none */
 };
 
 /* One optimizer step, in-phase. */
 struct megatron_step {
     int64_t step;
     double wall_s, loss, grad_norm, loss_scale, weight_norm;
-    int64_t n_zeros; /* of the gradients; 0 if they are not counted */
+    int64_t n_zeros; /* zeros in the gradients; 0 if they are not counted */
     bool skipped;
 };
 
@@ -62,7 +62,7 @@ void megatron_log_close(struct megatron_log *l);
 void megatron_log_batch(struct megatron_log *l, int64_t ns);
 
 /* The line shows the learning rate of the step that follows, as the original's does, since it moves its
- * schedule behind a step (docs/quirks.md). */
+ * schedule after a step (docs/quirks.md). */
 void megatron_log_step(struct megatron_log *l, const struct megatron_step *s);
 
 /* Losses of held-out samples after step `step`; `of` says where the run is: "iteration 100".  Without
@@ -70,7 +70,7 @@ void megatron_log_step(struct megatron_log *l, const struct megatron_step *s);
 void megatron_log_validation(struct megatron_log *l, int64_t step, double wall_s, const char *of, double loss,
                              bool plots, int64_t ns);
 
-/* A checkpoint is begun; and is whole, after so many seconds. */
+/* Log that a checkpoint is begun, and that it is complete, after so many seconds. */
 void megatron_log_saving(struct megatron_log *l, int64_t step);
 void megatron_log_saved(struct megatron_log *l, int64_t step, double seconds);
 

@@ -13,8 +13,8 @@ struct memory_amount {
 
 struct memory_use {
     const struct device *device; /* NULL: off */
-    size_t free_before;          /* of the device, before the run took any */
-    struct memory_amount host;   /* of the process, without mapped files */
+    size_t free_before;          /* free memory of the device, before the run took any */
+    struct memory_amount host;   /* memory of the process, without mapped files */
     struct memory_amount of_device;
 };
 
@@ -26,8 +26,8 @@ void memory_use_ask(struct memory_use *m);
  * the same with device_ in front for a device with memory of its own. */
 void memory_use_put(json_t *fields, const struct memory_use *m);
 
-/* "0.521 GiB, at most 0.613 GiB (2.6 % of 23.4 GiB)"; of a device with its own memory, with the host's behind
- * it. */
+/* "0.521 GiB, at most 0.613 GiB (2.6 % of 23.4 GiB)"; of a device with its own memory, followed by the
+ * host's. */
 enum { MEMORY_USE_TEXT = 200 };
 void memory_use_text(char text[MEMORY_USE_TEXT], const struct memory_use *m);
 

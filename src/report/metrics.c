@@ -187,7 +187,7 @@ static void add_result(struct metrics_window *w, const struct batch_step *batch,
     w->grad_norm += r->grad_norm;
 }
 
-/* Its rates do not count the time of an evaluation. */
+/* Leaves the time of an evaluation out of the window, so that rates do not count it. */
 static void leave_out_evaluation(struct metrics_window *w, int64_t evaluation_ns)
 {
     w->start_ns = w->steps == 0 ? clock_ns() : w->start_ns + evaluation_ns;
@@ -447,7 +447,7 @@ static void add_unigram(json_t *event, const struct trainer_result *r, const str
     }
 }
 
-/* Its means, for the event, and for the lines that follow. */
+/* Takes the means of an evaluation, for its event, which is returned, and for the lines that follow. */
 static json_t *take_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r)
 {
     json_t *event = json_pack("{s:I, s:I}", "step", (json_int_t)step, "global_step",
@@ -528,7 +528,7 @@ void metrics_saving(struct metrics *m, int64_t global_step)
 
 void metrics_summary(struct metrics *m, int64_t step)
 {
-    if (step < m->first_step) { /* stopped before the first step was whole: there are no rates */
+    if (step < m->first_step) { /* stopped before the first step was complete: there are no rates */
         progress_end(&m->progress);
         return;
     }

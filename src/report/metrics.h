@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 struct metrics_options {
-    const char *directory;     /* of log.jsonl, report.html and worker_0 */
+    const char *directory;     /* directory of log.jsonl, report.html and worker_0 */
     bool silent;               /* none of them is written, since another rank does */
     const char *dllogger_file; /* --json-summary; NULL: none */
     bool tensorboard;          /* --enable-tensorboard-logging */
@@ -27,34 +27,34 @@ struct metrics_options {
     int64_t process_start_ns;  /* when the command began */
 };
 
-/* Where a run begins, and the contents of its first event. */
+/* The point at which a run begins, and the contents of its first event. */
 struct metrics_start {
     int phase;
     int64_t step, global_step;                     /* done before this run: in the phase, over both phases */
     int64_t last_step;                             /* in-phase step after which this run ends */
-    double total_s, elapsed_s;                     /* of a run that ends by the clock, else 0: seconds */
+    double total_s, elapsed_s;                     /* seconds of a run that ends by the clock, else 0 */
     double steps_per_epoch;                        /* 0: no epochs */
     const char *task;                              /* "pre-training" */
     enum drop_in_task drop_in;                     /* the replaced script whose logs to write */
-    const struct deepspeed_log_options *deepspeed; /* of its variant with DeepSpeed; NULL: it is not that */
-    const struct megatron_log_options *megatron;   /* of Megatron-DeepSpeed's script; NULL: it is not that */
+    const struct deepspeed_log_options *deepspeed; /* logs of its DeepSpeed variant; NULL: it is not that */
+    const struct megatron_log_options *megatron;   /* logs of Megatron-DeepSpeed's script; NULL: not that */
     const struct trainer *trainer;
-    int n_ranks;         /* that train together */
-    const json_t *flags; /* as given, for the logs; may be NULL */
+    int n_ranks;         /* ranks that train together */
+    const json_t *flags; /* flags as given, for the logs; may be NULL */
 };
 
 /* Steps since a line; those that were skipped are not in it. */
 struct metrics_window {
     int64_t start_ns, steps;
     double sequences, tokens;
-    double means[MODEL_MOST_SUMS]; /* of the model's sums, added up over the steps */
+    double means[MODEL_MOST_SUMS]; /* means of the model's sums, added up over the steps */
     double grad_norm;
 };
 
 struct metrics {
     struct metrics_options options;
     char directory[1024];
-    const struct model *model; /* whose sums are logged */
+    const struct model *model; /* the model whose sums are logged */
     struct record_log log;     /* the JSON lines; closed: none */
     struct drop_in_logs drop_in;
     struct progress progress;
@@ -63,10 +63,10 @@ struct metrics {
     int64_t first_step, last_step; /* in-phase steps of this run */
     int64_t step, phase_offset;    /* latest in-phase step; global step of the phase's step 0 */
     double steps_per_epoch;
-    double total_s, left_s; /* of a run by the clock; left_s: at its start */
+    double total_s, left_s; /* seconds of a run by the clock; left_s: at its start */
     bool started;
     int64_t start_ns;
-    int64_t evaluation_ns;        /* of all evaluations: rates are of training alone */
+    int64_t evaluation_ns;        /* time of all evaluations: rates are of training alone */
     int64_t given_up_ns;          /* in a step that was not taken */
     int64_t next_report_ns;       /* report.html is not drawn before this */
     double n_sequences, n_tokens; /* trained on in this run */
@@ -74,8 +74,8 @@ struct metrics {
     struct metrics_window logged; /* since the last JSON line */
     struct metrics_window told;   /* since the last line for people */
     bool evaluated;
-    double heldout_means[MODEL_MOST_SUMS]; /* of the latest evaluation */
-    struct ngram_score ngram;              /* told with each evaluation; n_samples 0: there is none */
+    double heldout_means[MODEL_MOST_SUMS]; /* means of the latest evaluation */
+    struct ngram_score ngram;              /* logged with each evaluation; n_samples 0: there is none */
 };
 
 /* Opens log.jsonl for appending.  Strings are borrowed until metrics_close. */
@@ -114,7 +114,7 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
  * no mean. */
 void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r);
 
-/* What counts of n-grams lose on held-out text, before the first evaluation: one line, and the event
+/* Logs the loss of counts of n-grams on held-out text, before the first evaluation: one line, and the event
  * "ngram". */
 void metrics_ngram(struct metrics *m, const struct ngram_score *score);
 
@@ -122,7 +122,8 @@ void metrics_ngram(struct metrics *m, const struct ngram_score *score);
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns);
 
-/* The same of held-out samples that no other evaluation has; `of` says where the run is. */
+/* Logs an evaluation of held-out samples that no other evaluation has: one line, which begins with `of`, the
+ * place of the run; and the event "evaluation" with `plots`, else "test". */
 void metrics_validation(struct metrics *m, int64_t step, const struct trainer_result *r, const char *of,
                         int64_t n_samples, bool plots, int64_t evaluation_ns);
 

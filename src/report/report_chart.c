@@ -103,7 +103,7 @@ static size_t columns_of(struct column columns[MAX_COLUMNS + 1], const struct ch
     return n;
 }
 
-/* Widens an axis to whole ticks. */
+/* Widens an axis to full ticks. */
 static void round_axis(struct axis *a, int n_ticks)
 {
     if (a->to - a->from < 1e-12 * fmax(fabs(a->from), fabs(a->to)) || a->to == a->from) {
@@ -220,7 +220,7 @@ static void append_curve(struct buf *b, const struct chart *c, const struct axis
     }
 }
 
-/* The ticks of an axis: lines in the plot, and labels beside it. */
+/* The ticks of an axis: lines in the plot, and labels next to it. */
 static void append_ticks(struct buf *lines, struct buf *labels, const struct chart *c, const struct axis *y)
 {
     for (int i = 0; y->from + i * y->tick <= y->to + y->tick / 2; i++) {

@@ -1,7 +1,7 @@
 /* report_chart: a chart of a report as HTML: curves as SVG paths that stretch with the page, ticks as text
  * that does not.
  *
- * However long a run was, a curve has as many points as its style has columns.  A column with several rows
+ * However long a run was, a curve has one point for each column of its style.  A column with several rows
  * shows their mean, over a band from the least to the greatest of them. */
 #ifndef KILN_REPORT_REPORT_CHART_H
 #define KILN_REPORT_REPORT_CHART_H
@@ -19,8 +19,8 @@ enum chart_style {
 };
 
 struct chart_curve {
-    const char *run;   /* its name; escaped here */
-    const char *label; /* what it shows: "training" */
+    const char *run;   /* name of the run; escaped here */
+    const char *label; /* content of the curve: "training" */
     int color;         /* class r0, r1, ... */
     enum chart_style style;
     const struct run_rows *rows;
@@ -52,7 +52,7 @@ struct number_text number_text(double value);
 
 /* Appends a table, as an event of the log has it: {"title": text, "note": text, "columns": [text], "rows":
  * [[text or number]], "shaded": bool}, where "note" and "shaded" may be missing; one of another form is not
- * drawn.  All text is escaped.  Integers are shown whole; in a shaded table, an integer has the more colour
+ * drawn.  All text is escaped.  Integers are shown in full; in a shaded table, an integer has the more colour
  * the larger its part of its row's sum is. */
 void report_table_append(struct buf *b, const json_t *table);
 

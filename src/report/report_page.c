@@ -28,7 +28,7 @@ static const struct chart_form total_chart = {
     "Loss", "total, in nats",
     .curves = {{"training", CHART_LINE, RUN_LOSS}, {"held-out", CHART_DOTS, RUN_LOSS}}};
 
-/* They follow the charts of the measures. */
+/* The charts that follow those of the measures. */
 static const struct chart_form last_charts[] = {
     {"Learning rate", "", true, false, {{"rate", CHART_EXACT, RUN_LEARNING_RATE}}},
     {"Gradient norm", "before clipping", true, true, {{"norm", CHART_LINE, RUN_GRAD_NORM}}},
@@ -48,7 +48,7 @@ static int64_t last_step_of(const struct run_log *log)
     return e->n > 0 && e->rows[e->n - 1].step > last ? e->rows[e->n - 1].step : last;
 }
 
-/* What the charts of all runs share. */
+/* Values that the charts of all runs share. */
 struct chart_frame {
     const struct run_log *logs;
     int n_logs;
@@ -426,7 +426,7 @@ static bool append_setting_row(struct buf *b, const char *key, const struct sett
 static void append_setting_table(struct buf *b, const char *title, const struct setting_column *columns,
                                  size_t n, bool differing)
 {
-    json_t *keys = json_object(), *value; /* of all columns */
+    json_t *keys = json_object(), *value; /* keys of all columns */
     struct buf rows = {0};
     const char *key;
     bool any = false;

@@ -7,12 +7,12 @@
 #include "core/buf.h"
 #include "report/run_log.h"
 
-enum { REPORT_MAX_RUNS = 8 }; /* as many colours as people can distinguish */
+enum { REPORT_MAX_RUNS = 8 }; /* number of colours that people can distinguish */
 
 /* Appends the page. */
 void report_append(struct buf *b, const struct run_log *logs, int n_logs);
 
-/* Reads the runs (directories, or their log.jsonl) and writes OUTPUT whole or not at all.  STATUS_DATA,
+/* Reads the runs (directories, or their log.jsonl) and writes OUTPUT completely or not at all.  STATUS_DATA,
  * STATUS_IO. */
 struct status report_write(const char *output, const char *const *runs, int n_runs);
 

@@ -9,13 +9,13 @@
 #include "core/json.h"
 #include "nn/model_measures.h"
 
-/* What the log has of a measure of the model (nn/model_measures.h). */
+/* Columns of the log for a measure of the model (nn/model_measures.h). */
 enum run_measured {
     RUN_MEASURE_LOSS,
     RUN_MEASURE_ACCURACY,
-    RUN_BASELINE_LOSS,     /* of word frequencies; evaluations only */
+    RUN_BASELINE_LOSS,     /* loss of word frequencies; evaluations only */
     RUN_BASELINE_ACCURACY, /* evaluations only */
-    RUN_NGRAM_LOSS,        /* of counts of n-grams; evaluations only */
+    RUN_NGRAM_LOSS,        /* loss of counts of n-grams; evaluations only */
     RUN_N_MEASURED,
 };
 
@@ -45,15 +45,15 @@ struct run_rows {
 };
 
 struct run_log {
-    char *path; /* of the log */
-    char *name; /* of the run: the last part of its directory's path */
+    char *path; /* path of the log */
+    char *name; /* name of the run: the last part of its directory's path */
     struct run_rows steps, evaluations;
     json_t *starts;   /* phase ("1", "2") -> the last event that started or resumed it */
     json_t *latest;   /* event -> the last one of that name, except starts, steps and evaluations */
     int64_t n_starts; /* how often it was started */
     int64_t n_unreadable;
     int64_t phase2_from;    /* global step at which phase 2 begins; -1: none */
-    double first_s, last_s; /* of its first and last line, in seconds since 1970; NaN: no lines */
+    double first_s, last_s; /* times of its first and last line, in seconds since 1970; NaN: no lines */
     double seconds;         /* summed over each start, from its first line to its last */
 };
 
@@ -61,7 +61,7 @@ struct run_log {
 struct status run_log_open(struct run_log *log, const char *run);
 void run_log_close(struct run_log *log);
 
-/* The same from text, for tests; `run` names it. */
+/* Reads a log from text [n], for tests; `run` names it.  STATUS_MEMORY. */
 struct status run_log_parse(struct run_log *log, const char *run, const char *text, size_t n);
 
 #endif

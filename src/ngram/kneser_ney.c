@@ -172,7 +172,7 @@ static void set_discounts(struct ngram_level *level)
     }
 }
 
-/* The n-grams that continue context h of level m - 1, and what is left to the shorter context. */
+/* Sets p of the n-grams that continue context h of level m - 1, and the part left to the shorter context. */
 static void set_continuations(struct kneser_ney *k, const uint32_t *suffix, int m, int64_t h)
 {
     const struct ngram_level *contexts = &k->levels[m - 1], *level = &k->levels[m];

@@ -16,8 +16,8 @@ struct op_event {
     struct op_call call;
     const char *layer; /* the exec's layer at the time of the call; may be NULL */
     int64_t layer_index;
-    int64_t called_ns, returned_ns; /* on the host */
-    int64_t start_ns, end_ns; /* on the device; the same as on the host if calls end before they return */
+    int64_t called_ns, returned_ns; /* times on the host */
+    int64_t start_ns, end_ns; /* times on the device; those of the host if calls end before they return */
 };
 
 /* Sums over all calls of one op; copies are not counted. */

@@ -53,7 +53,7 @@ struct attention {
     tensor row_keys;     /* i32 [T, 2]: keys of the query rows */
     /* dropout of the probabilities; column = (first_head + head) * 65536 + key position in its sequence */
     struct dropout dropout;
-    int64_t first_head; /* where these heads begin among those of a model */
+    int64_t first_head; /* number of the first of these heads in the model */
 
     /* i32 bits of ops/attention_bits.h, or null.  With dropout the forward writes which probabilities it
      * keeps, and the backward may read them and need not draw again.  Devices that keep no bits
@@ -70,7 +70,7 @@ struct optim_buffers {
     tensor exp_avg_sq; /* W [n]: v */
 };
 
-/* How a token is chosen or rated: columns of a tensor f64 [M, CHOICE_N_OPTIONS] (choose_tokens). */
+/* Options of choosing or rating a token: columns of a tensor f64 [M, CHOICE_N_OPTIONS] (choose_tokens). */
 enum choice_option {
     CHOICE_LABEL,       /* the token that is rated; -1: one is chosen, and rated */
     CHOICE_N_RATED,     /* 0: none is rated; 1 + n: it, and the n most probable ones */
@@ -90,7 +90,7 @@ enum choice_change {
     CHANGE_ID,    /* id of the token, below 2^24; in a row each once */
     CHANGE_ADD,   /* a number that is added to its logit */
     CHANGE_WAS,   /* 1: the text has it, so that CHOICE_REPETITION holds for it; else 0 */
-    CHANGE_N_NEW, /* how often it was generated */
+    CHANGE_N_NEW, /* count of times that it was generated */
     CHANGE_N_COLUMNS,
 };
 

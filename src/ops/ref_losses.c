@@ -28,7 +28,7 @@ void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogi
     }
 }
 
-/* How many columns of a slice from class `first` on are classes. */
+/* The number of columns of a slice from class `first` on that are classes. */
 static int64_t classes_here(tensor logits, int64_t first, int64_t n_classes)
 {
     int64_t n = n_classes - first;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* How the script calls its optimizers. */
+/* The script's names of its optimizers. */
 static const struct {
     const char *name, *title;
 } titles[] = {

@@ -18,7 +18,7 @@ enum drop_in_task { DROP_IN_PRETRAINING, DROP_IN_FINETUNING };
 enum drop_in_stream { STREAM_TRAIN, STREAM_EVAL, N_STREAMS };
 
 struct drop_in_logs {
-    const struct dllog_name *dllog_names; /* end in a row of NULL */
+    const struct dllog_name *dllog_names; /* rows of names, which end in a row of NULL */
     const struct tfevents_name *tfevents_names;
     const struct model *model; /* the model whose sums are logged */
     struct dllog dllog;
@@ -38,7 +38,7 @@ struct drop_in_options {
     const struct model *model;                     /* borrowed */
     const struct deepspeed_log_options *deepspeed; /* NULL: the run is not one of the DeepSpeed script */
     const struct megatron_log_options *megatron;   /* NULL: it is not one of Megatron-DeepSpeed's */
-    int64_t step, global_step;                     /* done before this run: in-phase, over both phases */
+    int64_t step, global_step;                     /* steps before this run: in-phase, over both phases */
 };
 
 /* With a dllogger file its lines also go to standard output. */

@@ -23,7 +23,7 @@ struct megatron_log_settings {
 struct megatron_log_options {
     struct megatron_log_settings settings;
     const char *output_dir;
-    const json_t *flags;      /* all by name, for the list of arguments */
+    const json_t *flags;      /* all flags by name, for the list of arguments */
     struct schedule schedule; /* the schedule; schedule.growth has the samples of each step */
     int64_t n_steps, log_every;
     int64_t seq_length, n_layers, hidden_size, vocab_rows, n_params;
@@ -36,7 +36,7 @@ struct megatron_log_options {
 /* Steps since a line. */
 struct megatron_window {
     int64_t start_ns, batch_ns, n_steps, n_skipped;
-    double loss; /* added up over those that were not skipped */
+    double loss; /* sum over the steps that were not skipped */
 };
 
 struct megatron_log {
@@ -54,7 +54,7 @@ struct megatron_step {
     bool skipped;
 };
 
-/* Without `on` all calls do nothing.  Prints the arguments.  `step`: in-phase, done before this run. */
+/* Without `on` all calls do nothing.  Prints the arguments.  `step`: in-phase steps done before this run. */
 void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o, int64_t step);
 void megatron_log_close(struct megatron_log *l);
 

@@ -131,7 +131,7 @@ static int64_t epoch_of(const struct metrics *m)
     return m->steps_per_epoch > 0 && m->step > 0 ? (int64_t)((double)(m->step - 1) / m->steps_per_epoch) : 0;
 }
 
-/* At lines of steps and at the end of training. */
+/* Adds the memory in use to an event, at lines of steps and at the end of training. */
 static void add_memory(struct metrics *m, const char *event, json_t *line)
 {
     struct memory_use *memory = &m->options.memory;
@@ -437,7 +437,7 @@ static void put_heldout(struct buf *b, const struct trainer_result *r, const str
     }
 }
 
-/* Under the names of the sums with which the first ones are compared. */
+/* Adds loss and accuracy of word frequencies under the names of the sums that are compared with them. */
 static void add_unigram(json_t *event, const struct trainer_result *r, const struct unigram *u)
 {
     for (int i = 0; i < 2 && i < r->n_sums; i++) {

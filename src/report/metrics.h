@@ -17,20 +17,20 @@
 
 struct metrics_options {
     const char *directory;     /* directory of log.jsonl, report.html and worker_0 */
-    bool silent;               /* none of them is written, since another rank does */
+    bool silent;               /* nothing is written, since another rank does */
     const char *dllogger_file; /* --json-summary; NULL: none */
     bool tensorboard;          /* --enable-tensorboard-logging */
     bool progress;             /* a live line on a terminal */
     struct memory_use memory;  /* --log_memory_usage: asked at each of these lines, too; device NULL: not */
     int64_t log_every;         /* steps between JSON lines */
     int64_t lines_every;       /* steps between lines where no terminal shows a live one; 0: by the clock */
-    int64_t process_start_ns;  /* when the command began */
+    int64_t process_start_ns;  /* time at which the command began */
 };
 
 /* The point at which a run begins, and the contents of its first event. */
 struct metrics_start {
     int phase;
-    int64_t step, global_step;                     /* done before this run: in the phase, over both phases */
+    int64_t step, global_step;                     /* steps before this run: in-phase, over both phases */
     int64_t last_step;                             /* in-phase step after which this run ends */
     double total_s, elapsed_s;                     /* seconds of a run that ends by the clock, else 0 */
     double steps_per_epoch;                        /* 0: no epochs */
@@ -67,12 +67,12 @@ struct metrics {
     bool started;
     int64_t start_ns;
     int64_t evaluation_ns;        /* time of all evaluations: rates are of training alone */
-    int64_t given_up_ns;          /* in a step that was not taken */
+    int64_t given_up_ns;          /* time in a step that was not taken */
     int64_t next_report_ns;       /* report.html is not drawn before this */
-    double n_sequences, n_tokens; /* trained on in this run */
+    double n_sequences, n_tokens; /* sequences and tokens of training in this run */
     double final_loss;            /* mean of the last line's steps */
-    struct metrics_window logged; /* since the last JSON line */
-    struct metrics_window told;   /* since the last line for people */
+    struct metrics_window logged; /* steps since the last JSON line */
+    struct metrics_window told;   /* steps since the last line for people */
     bool evaluated;
     double heldout_means[MODEL_MOST_SUMS]; /* means of the latest evaluation */
     struct ngram_score ngram;              /* logged with each evaluation; n_samples 0: there is none */
@@ -118,7 +118,7 @@ void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_resul
  * "ngram". */
 void metrics_ngram(struct metrics *m, const struct ngram_score *score);
 
-/* After an evaluation: one line. */
+/* Logs an evaluation: one line, and the event "evaluation". */
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns);
 

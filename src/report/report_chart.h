@@ -12,10 +12,10 @@
 
 enum chart_style {
     CHART_LINE,   /* training, with its band */
-    CHART_EXACT,  /* the same for values without noise */
+    CHART_EXACT,  /* training, for values without noise */
     CHART_DOTS,   /* evaluations */
     CHART_FLOOR,  /* the baseline, dashed */
-    CHART_COUNTS, /* a better one, dotted */
+    CHART_COUNTS, /* a better baseline, dotted */
 };
 
 struct chart_curve {

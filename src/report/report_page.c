@@ -53,7 +53,7 @@ struct chart_frame {
     const struct run_log *logs;
     int n_logs;
     int64_t last_step;
-    int64_t marks[REPORT_MAX_RUNS]; /* where phases begin */
+    int64_t marks[REPORT_MAX_RUNS]; /* steps at which phases begin */
     size_t n_marks;
 };
 

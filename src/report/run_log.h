@@ -50,11 +50,11 @@ struct run_log {
     struct run_rows steps, evaluations;
     json_t *starts;   /* phase ("1", "2") -> the last event that started or resumed it */
     json_t *latest;   /* event -> the last one of that name, except starts, steps and evaluations */
-    int64_t n_starts; /* how often it was started */
+    int64_t n_starts; /* number of times that it was started */
     int64_t n_unreadable;
     int64_t phase2_from;    /* global step at which phase 2 begins; -1: none */
     double first_s, last_s; /* times of its first and last line, in seconds since 1970; NaN: no lines */
-    double seconds;         /* summed over each start, from its first line to its last */
+    double seconds;         /* sum over all starts of the time from its first line to its last */
 };
 
 /* Reads a directory's log.jsonl, or the file itself.  STATUS_DATA if there is none. */

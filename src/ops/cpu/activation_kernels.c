@@ -87,7 +87,7 @@ static void activation_item(const void *context, int64_t item, void *lane)
     }
 }
 
-/* With tensors that were accepted. */
+/* Runs `apply` on the blocks of tensors that were accepted. */
 static void run_accepted(struct exec *x, const char *op, tensor out, tensor a, tensor b,
                          block_function *apply)
 {

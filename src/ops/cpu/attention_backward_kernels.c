@@ -14,7 +14,7 @@ struct tiles {
     float *q, *dout;          /* [QUERY_BLOCK, row_words] */
     float *dq;                /* [QUERY_BLOCK, width] */
     float *p, *ds;            /* [QUERY_BLOCK, stride]: scores and dP at first */
-    /* those with pairs across the rows, in half the number of rows; without pairs the same memory */
+    /* these tensors with pairs across the rows, in half the number of rows; without pairs the same memory */
     float *keys_across, *q_across, *dout_across, *p_across, *ds_across;
     uint16_t *bits;
 };

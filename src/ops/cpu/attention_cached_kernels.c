@@ -17,8 +17,8 @@ enum {
     PAGE = OPS_CACHE_PAGE,
     RANGE = WORKSPACE_CACHED_RANGE,
     QUERIES = WORKSPACE_CACHED_QUERIES,
-    PAIR = 2,                                   /* vectors of scores that are summed at a time */
-    COLUMN_VECTORS = TILE_VECTOR == 16 ? 4 : 2, /* and of results: with four queries 8 or 16 accumulators */
+    PAIR = 2,                                   /* vectors of scores summed at a time */
+    COLUMN_VECTORS = TILE_VECTOR == 16 ? 4 : 2, /* vectors of results: 8 or 16 accumulators of 4 queries */
 };
 
 /* ---- the pages of a cache ---- */
@@ -378,7 +378,7 @@ static size_t lane_bytes(const struct cached_call *c)
     return (size_t)(QUERIES * (c->head_size + RANGE) + partial) * sizeof(float);
 }
 
-/* All ranges of a block. */
+/* Computes all ranges of a block, and joins them. */
 static void whole_item(const void *context, int64_t item, void *lane)
 {
     const struct cached_call *c = context;

@@ -14,7 +14,7 @@ struct attention_call {
     tensor out, lse, q, k, v;
     tensor dq, dk, dv, dout;           /* backward only */
     int64_t n_heads, head_size, width; /* width: head_size padded to full tiles */
-    int64_t row_words;                 /* the same in words, for pairs along the row */
+    int64_t row_words;                 /* width in words, for pairs along the row */
     bool pairs;                        /* multiplied tiles consist of pairs */
     uint64_t key;
     uint32_t threshold;

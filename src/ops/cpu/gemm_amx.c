@@ -299,7 +299,7 @@ AMX static void store_sums(const struct gemm *g, float of[2][SIDE][SIDE], int pa
 
 /* ---- a tile of C ---- */
 
-/* All rows of n columns from `col`, which are n_w tiles of W. */
+/* Computes all rows of n columns from `col`, which are n_w tiles of W. */
 AMX static inline __attribute__((always_inline)) void columns(const struct gemm *g, int64_t col, int64_t n,
                                                               const int n_w, const bool int8)
 {

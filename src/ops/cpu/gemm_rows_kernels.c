@@ -23,10 +23,10 @@ enum {
     MOST_ROWS = 8,
 };
 
-/* How far ahead memory is asked for: some 400 ns at its rate. */
+/* The distance at which memory is prefetched: some 400 ns at its rate. */
 enum { LINE_BYTES = 64, AHEAD_BYTES = 16384 };
 
-/* How the factors are stored, a constant of each function. */
+/* The storage of the factors, a constant of each function. */
 enum form {
     FORM_F32,
     FORM_BF16,
@@ -476,7 +476,8 @@ static inline __attribute__((always_inline)) void last_rows(const struct gemm *g
     }
 }
 
-/* All rows of n_cols columns, in blocks of n_rows, both constants.  The first block reads W from memory. */
+/* Computes all rows of n_cols columns, in blocks of n_rows, both constants.  The first block reads W from
+ * memory. */
 static inline __attribute__((always_inline)) void columns(const struct gemm *g, int64_t col, const int n_rows,
                                                           const int n_cols, const enum form form)
 {
@@ -487,7 +488,7 @@ static inline __attribute__((always_inline)) void columns(const struct gemm *g, 
     last_rows(g, row, g->m - row, col, n_rows, n_cols, form);
 }
 
-/* All rows of the columns from `col`, which do not fill a block. */
+/* Computes all rows of the columns from `col`, which do not fill a block. */
 static __attribute__((noinline)) void last_columns(const struct gemm *g, int64_t col, const enum form form)
 {
     for (; col < g->n; col++) {

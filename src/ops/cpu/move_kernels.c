@@ -170,7 +170,7 @@ static void cpu_sum(struct exec *x, tensor total, tensor in)
     *(double *)total.data += sum;
 }
 
-/* All bits of the exponent set: infinite or NaN. */
+/* True if a number has all bits of the exponent set: it is infinite or NaN. */
 static bool any_nonfinite(const struct move_call *c, struct piece p)
 {
     uint32_t found = 0;

@@ -11,7 +11,7 @@ struct norm_call {
     uint64_t key;
     uint32_t site, threshold;
     float scale, eps;
-    bool adds;       /* to what is in dresidual */
+    bool adds;       /* the gradient is added to dresidual */
     float *partials; /* [chunks][3][cols]: dgamma, dbeta, dbias */
 };
 

@@ -51,7 +51,7 @@ const char *attention_served_by(enum launch_attention_kernel kernel);
 const char *attention_served_why(const struct attention_call *c, enum launch_attention_kernel kernel,
                                  int asked_for);
 
-/* How many shapes of attention are kept for a machine. */
+/* The number of shapes of attention that are kept for a machine. */
 int64_t attention_count_kept(const struct product_cache *cache, const char *machine);
 
 /* Lines in `text` [n]: which kernels won on a machine, the first shapes of them, and what competes by type

@@ -300,7 +300,8 @@ struct finding {
     cublasStatus_t why_not;
 };
 
-/* With choices == NULL it takes the first candidate. */
+/* Times the candidates of a form, and keeps the fastest; with choices == NULL it takes the first
+ * candidate. */
 static void try_form(struct finding *f, const struct product_tools *t, struct cuda_choices *choices,
                      const struct launch *l, const struct product_shape *s,
                      const struct cuda_product *product, enum product_form form)

@@ -23,7 +23,8 @@ enum {
 
 static const double MOST_MICROS = 1e9;
 
-/* In the user's cache (XDG base directory specification 0.8): "" if no absolute path says where. */
+/* The file is in the user's cache (XDG base directory specification 0.8): "" if no absolute path names
+ * that. */
 void product_cache_shared_path(char path[PRODUCT_PATH_BYTES])
 {
     static const char NAME[] = "kiln/cublaslt.cache";

@@ -32,9 +32,9 @@ struct product_choice {
 struct product_row {
     char key[PRODUCT_KEY_BYTES]; /* machine, tab, shape */
     struct product_choice choice;
-    bool used;   /* by this process, so it belongs in the run's file */
-    bool of_run; /* from the run's file or one of its checkpoints, so it stays in them */
-    bool made;   /* by this process, so it belongs in the shared file */
+    bool used;   /* used by this process, so it belongs in the run's file */
+    bool of_run; /* read from the run's file or one of its checkpoints, so it stays in them */
+    bool made;   /* made by this process, so it belongs in the shared file */
     bool remade; /* the files' row for it cannot be used */
 };
 

@@ -16,7 +16,7 @@ template <typename A, typename R, typename D> struct backward_call {
     uint32_t *maxima; /* maxima of dropped, or NULL */
     const A *dout;
     const R *in;
-    bool adds;       /* to what is in din */
+    bool adds;       /* the gradient is added to din */
     float *partials; /* [SUMS][runs][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
     const uint64_t *dropout_key;
@@ -63,7 +63,7 @@ template <int N> struct alignas(16) warp_sums {
     float column[N];
 };
 
-/* In shared memory. */
+/* Sums of a block in shared memory. */
 template <typename S> struct block_sums {
     warp_sums<S::TEAM == 1 ? S::GROUPS * WARP * EIGHT : EIGHT> of_warp[S::TEAM == 1 ? NORM_WARPS : 1];
 };

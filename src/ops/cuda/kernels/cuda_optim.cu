@@ -214,7 +214,7 @@ template <int COLS> struct columns {
     double v[COLS];
 };
 
-/* This chunk's sums [chunks, COLS] of what each thread has. */
+/* Stores this chunk's row of sums [chunks, COLS], which adds the numbers `own` of all threads. */
 template <int COLS> __device__ static inline void store_sums(const launch_optim &o, const columns<COLS> &own)
 {
     __shared__ double partial[WARP];

@@ -116,7 +116,7 @@ __device__ inline void put_word(void *at, uint32_t word)
 
 /* The place of the element of a row and column of a tile: rows one after the other, STRIDE elements apart. */
 template <int STRIDE> struct plain_rows {
-    static const int EIGHT_ROWS = 8 * STRIDE; /* from an element to that eight rows below */
+    static const int EIGHT_ROWS = 8 * STRIDE; /* distance from an element to that eight rows below */
     __device__ static int at(int row, int column)
     {
         return row * STRIDE + column;

@@ -40,7 +40,7 @@ static inline round_to round_to_of(const launch_rounding &to)
     return round_to{to.rows, to.columns, to.scale, history, history == NULL ? NULL : history + 1};
 }
 
-/* How a matrix is split into tiles. */
+/* Size of a matrix, and its numbers of tiles down and across. */
 struct tiling {
     int rows, cols, down, across;
 };

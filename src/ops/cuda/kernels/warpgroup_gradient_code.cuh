@@ -167,7 +167,7 @@ __device__ static inline float *sum_of_tile(const attention_rows &r, const launc
     return r.partial_sums + ((tensor * runs + run) * a.n_heads + p.head) * D + i;
 }
 
-/* All threads: the sums that the warps put of `n` tensors from number `first` on. */
+/* All threads: adds the sums that the warps put of `n` tensors from number `first` on. */
 template <int D>
 __device__ static inline void finish_sums(const attention_rows &r, const launch_attention &a, const place &p,
                                           const column_sums<D> &c, int first, int n)
@@ -185,7 +185,7 @@ __device__ static inline void finish_sums(const attention_rows &r, const launch_
     }
 }
 
-/* All threads: zero sums of `n` tensors from number `first` on, for a tile without rows. */
+/* All threads: stores zero sums of `n` tensors from number `first` on, for a tile without rows. */
 template <int D>
 __device__ static inline void clear_sums(const attention_rows &r, const launch_attention &a, const place &p,
                                          int first, int n)

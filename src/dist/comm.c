@@ -71,7 +71,7 @@ struct comm comm_alone(const struct comm *whole)
 
 /* ---- calls ---- */
 
-/* Whoever has an error of its own has no rank in front of it yet: the call's result has. */
+/* A rank's own error has no rank number in front of it yet; the error that a call returns has one. */
 static void call(const struct comm *c, struct exec *x, enum comm_call_kind kind, tensor t,
                  const int64_t *bounds, int other)
 {

@@ -12,10 +12,10 @@
  *   - A sum is a tree over the ranks in their order (dist/reduce.h): the same bits on all ranks, at any time,
  *     and whether a rank adds up neighbouring leaves of the tree itself or several ranks have them.
  *
- * A collective has three parts.  Each rank tells its call and its status; all come to the same verdict on
+ * A collective has three parts. Each rank states its call and its status; all come to the same verdict on
  * these; only if that is OK does data move.  The host waits for all ranks in the first part.  It also waits
- * for the data in host memory; on GPUs with NCCL the data moves behind it on a stream, and comm_join orders
- * it before the ops that follow.
+ * for the data in host memory; on GPUs with NCCL the data moves later, on a stream, and comm_join orders it
+ * before the ops that follow.
  *
  * A struct comm is a view that is copied freely.  What it views belongs to whoever opened it (dist/world.h,
  * comm_device_open), who calls comm_leave and then closes it.
@@ -24,13 +24,13 @@
  *   - Errors name ranks by their numbers in the world, in every part.
  *   - Any two ranks make the calls that they have in common in the same order, whatever parts these are of.
  *   - Once the world was split, the first error of a rank is that of all: the rank that finds it, in its own
- *     exec or in a call of any part, tells the whole world at once, beside all calls.  So it also ends waits
- *     in parts that the failed rank is not in, and a rank that computes hears of it in its next call.
- *     If several ranks fail, ranks may have heard of different ones first.
+ *     exec or in a call of any part, reports it to the whole world at once, outside of all calls.  So it also
+ *     ends waits in parts that the failed rank is not in, and a rank that computes hears of it in its next
+ *     call. If several ranks fail, ranks may have heard of different ones first.
  *   - A rank that is lost is lost to all: every wait, of any part, looks for the silent and the ended of the
  *     whole world.  Where neither shows it, the ranks that wait for the lost one itself reach their deadline
- *     and tell the others; a rank that waits for one of these may reach its own first, and then names that
- *     one.
+ *     and report it to the others; a rank that waits for one of these may reach its own first, and then names
+ *     that one.
  *   - comm_leave of a part with an error is that of the world; in peace it does nothing, since it is the
  *     world that is left.  The part belongs to whoever split it off, who closes it (comm_part_close) before
  *     the communicator that it is a part of. */
@@ -58,13 +58,12 @@ struct comm_type {
 
     /* Each of the calls below, on a dense tensor in the memory of the exec's device; an agreement has none.
      * `bounds` are those of a sum in parts and a gathering, else NULL.  In a collective the ranks first agree
-     * on their calls, in which is each one's status; no data moves if one has failed.  In a message the
-     * worse of the two ranks' statuses is returned, and a failed rank sends its error in place of the
-     * data. */
+     * on their calls, in which is each one's status; no data moves if one has failed.  In a message the worse
+     * of the two ranks' statuses is returned, and a failed rank sends its error instead of the data. */
     struct status (*call)(void *state, struct exec *x, const struct comm_call *call, tensor t,
                           const int64_t *bounds);
 
-    /* Of tables whose collectives return before they have ended (comm_join, comm_check); else NULL. */
+    /* comm_join and comm_check, where collectives return before they have ended; else NULL. */
     struct status (*join)(void *state, struct exec *x);
     struct status (*check)(void *state);
 
@@ -92,7 +91,8 @@ struct comm {
     const struct comm_type *type;
     int rank, size;
     struct comm_numbers numbers;
-    /* of a part too: this rank among all of its node, which share its processor's threads and devices */
+    /* this rank among all ranks of its node, which share its processor's threads and devices; the same in a
+     * part */
     int local_rank, n_local;
     /* not NULL: this rank is the only one that is there (comm_emulated.h). Borrowed */
     struct comm_emulated *emulated;
@@ -113,8 +113,8 @@ struct status comm_agree(const struct comm *c, struct status mine);
  * once. */
 void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
-/* The same, but t may be neither read nor written before comm_join: on a GPU the sum may run beside the ops
- * after it. */
+/* Queues comm_all_reduce_sum: t may be neither read nor written before comm_join, since on a GPU the sum may
+ * run at the same time as the ops after it. */
 void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
 /* Elements [bounds[r], bounds[r + 1]) of t = their sum over all ranks, with the bits of comm_all_reduce_sum,
@@ -123,18 +123,20 @@ void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
  * comm_join. */
 void comm_queue_reduce_scatter_sum(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds);
 
-/* The ops after it run after all collectives so far.  Every other collective does the same at its end. */
+/* Makes later ops of the exec run after all collectives so far.  Every other collective does the same at its
+ * end. */
 void comm_join(const struct comm *c, struct exec *x);
 
-/* Call it after a wait for the exec, before anything is made of what was computed: an error if a collective
- * so far was given up, so that tensors hold anything.  Of this rank; others hear of it in their next call. */
+/* Returns an error if a collective of this rank was given up, so that tensors have undefined contents. Call
+ * it after a wait for the exec, before any result is used; other ranks get the error in their next call. */
 struct status comm_check(const struct comm *c);
 
 /* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32, of
  * magnitudes: the sign is not set. */
 void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t);
 
-/* The same of numbers of any sign; a NaN may be the largest, or be left out. */
+/* t = the largest of each element over all ranks, in place, of fp32 of any sign; a NaN may be the largest, or
+ * be left out. */
 void comm_all_reduce_max_signed(const struct comm *c, struct exec *x, tensor t);
 
 /* Rows [bounds[r], bounds[r + 1]) of the slowest dim of t = those of rank r, for all r.  bounds [size + 1],
@@ -155,8 +157,8 @@ void comm_receive(const struct comm *c, struct exec *x, tensor t, int from);
 struct status comm_lost(const struct comm *c);
 
 /* Bytes of tensors that other ranks have got from this one in calls of this communicator, in any way: what
- * several have got counts once for each.  -1: the table does not count them.  Of the thread that makes the
- * calls. */
+ * several have got counts once for each.  -1: the table does not count them.  Only the thread that makes the
+ * calls may ask. */
 int64_t comm_sent(const struct comm *c);
 
 /* Says that this rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it now or
@@ -172,8 +174,8 @@ struct status comm_split(const struct comm *c, struct comm *part, int first, int
  * after the last call of the part.  Safe on a zeroed struct and on one that is closed. */
 void comm_part_close(struct comm *part);
 
-/* all [size] rows of n bytes, of which this rank has filled its own, become those of all ranks: what each
- * tells the others, for tables whose tensors are in host memory.  All ranks return the same error. */
+/* Gathers all [size] rows of n bytes, of which this rank has filled its own. For tables whose tensors are in
+ * host memory.  All ranks return the same error. */
 struct status comm_share_rows(const struct comm *c, void *all, size_t n);
 
 /* A rank's number in the world. */

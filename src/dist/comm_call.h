@@ -1,9 +1,9 @@
-/* comm_call: what a rank says of the call that it is in, so that all learn whether they are in the same, and
- * whether one has failed.  For the tables of communicators (comm.h).
+/* comm_call: what a rank says of the call that it is in, so that all learn whether they are in the same call,
+ * and whether one has failed.  For the tables of communicators (comm.h).
  *
- * A call has no pointers, so it can be sent to another process as it is.  Every rank judges the
- * calls of all ranks by comm_call_judge, which gives the same verdict from the same calls; so no rank has to
- * tell the others what to do. */
+ * A call has no pointers, so it can be sent to another process as it is.  Every rank judges the calls of all
+ * ranks by comm_call_judge, which gives the same verdict from the same calls; so no rank has to send the
+ * others a decision. */
 #ifndef KILN_DIST_COMM_CALL_H
 #define KILN_DIST_COMM_CALL_H
 
@@ -24,12 +24,12 @@ enum comm_call_kind {
 
 struct comm_call {
     enum comm_call_kind kind;
-    int root;         /* of a broadcast; of a message the other rank */
-    enum dtype dtype; /* what all ranks must pass alike */
+    int root;         /* sender of a broadcast; the other rank of a message */
+    enum dtype dtype; /* must be the same on all ranks, as root, count and bounds */
     int64_t count;
     uint64_t bounds_hash;
-    bool only_agrees;     /* its data move by other means (comm_call_agree) */
-    struct status status; /* of this rank */
+    bool only_agrees;     /* the call's data move by other means (comm_call_agree) */
+    struct status status; /* this rank's */
 };
 
 /* This rank's call.  If the exec has failed, or the call does not take the dtype, its status is an error. */
@@ -46,8 +46,8 @@ struct status comm_call_host(const struct comm_call *c, const struct exec *x);
 /* "a sum" */
 const char *comm_call_name(enum comm_call_kind kind);
 
-/* What all ranks return: the worst of their own errors, else that of the first whose call is not that of rank
- * 0.  calls [size] of the ranks with these numbers. */
+/* Returns the status that a call has on all ranks: the worst of their own errors, else the error of the first
+ * rank whose call differs from rank 0's. calls [size], of the ranks with these numbers. */
 struct status comm_call_judge(const struct comm_call *calls, int size, const struct comm_numbers *numbers);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells the others: the chip, on which machine, and why it cannot use NCCL ("" if it can). */
+/* Facts that ranks exchange: the chip, its machine, and why the rank cannot use NCCL ("" if it can). */
 struct facts {
     char machine[64], chip[DEVICE_CHIP_BYTES], why_not[256];
     int32_t version;
@@ -28,7 +28,7 @@ static void find_facts(struct facts *f, struct nccl_library *library, const stru
     snprintf(f->why_not, sizeof f->why_not, "%s", failed(s) ? s.message : "");
 }
 
-/* NCCL refuses a chip that two ranks have.  Machines do not tell their chips apart from those of others. */
+/* NCCL refuses a chip that two ranks have.  A chip's name is unique within its machine only. */
 static void compare(const struct facts *all, int q, int r, const struct comm_numbers *numbers, char why[400])
 {
     int number_q = comm_number(numbers, q), number_r = comm_number(numbers, r);

@@ -14,7 +14,7 @@ static double *counter(struct comm_traffic *t, const struct comm_call *call)
     }
 }
 
-/* What is received is zeros, and not what was there: activations that nobody has made may be no numbers. */
+/* A receive fills its tensor with zeros: memory that nobody has written may hold NaN. */
 static struct status call(void *state, struct exec *x, const struct comm_call *mine, tensor t,
                           const int64_t *bounds)
 {
@@ -32,7 +32,8 @@ static struct status call(void *state, struct exec *x, const struct comm_call *m
     return status_ok();
 }
 
-/* Another view of the same rank, whose calls are counted with those of the whole. */
+/* Makes another view of the same rank, whose calls are counted with those of the communicator it is split
+ * from. */
 static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
 {
     *part = g->n == 1 ? comm_alone(whole) : *whole;

@@ -12,37 +12,38 @@
  *   - what another rank broadcasts is what this one has;
  *   - a message to one rank is counted, and one from it is zeros, as are the rows of peers that layers gather
  *     (comm_peers.h).
- * A part (comm_split) is the same rank among fewer, and counted with the whole, or apart; a part of one rank
- * counts nothing.  Nothing moves, so devices are all alike; what would have moved
- * is counted. */
+ * A part (comm_split) is the same rank among fewer; its calls count with those of all ranks, or apart; a part
+ * of one rank counts nothing. Nothing moves, so the kind of device does not matter; the bytes that would have
+ * moved are counted. */
 #ifndef KILN_DIST_COMM_EMULATED_H
 #define KILN_DIST_COMM_EMULATED_H
 
 #include "dist/comm.h"
 
-/* The bytes of tensors that went into calls, whole: each once, whatever a ring or tree sends of it.  Of calls
- * without a failure. */
+/* Bytes of tensors that went into calls without a failure. A tensor's full size counts once, however much of
+ * it a ring or tree sends. */
 struct comm_traffic {
     int64_t n_calls;
     double reduced_bytes;  /* sums, in parts or not, of fp32 and bf16: gradients */
     double gathered_bytes; /* weights, and sums of chunks for norms */
     double number_bytes;   /* sums of fp64, maxima, broadcasts: numbers, such as losses */
-    double message_bytes;  /* that this rank sent to one other */
+    double message_bytes;  /* messages of this rank to one other */
 };
 
 struct comm_emulated {
     int rank, size;
-    /* of calls of comm_emulated_rank: what ranks tell each other between steps */
+    /* traffic of comm_emulated_rank: what ranks exchange between steps */
     struct comm_traffic numbers;
-    struct comm_traffic tensors; /* of calls of comm_emulated_tensors */
-    struct comm_traffic slices;  /* of a mesh's parts, where they count apart: of its slices, */
-    struct comm_traffic stages;  /* and of its stages */
+    struct comm_traffic tensors; /* traffic of comm_emulated_tensors */
+    struct comm_traffic slices;  /* traffic between a mesh's slices, where parts count apart, */
+    struct comm_traffic stages;  /* and between its stages */
 };
 
 /* Rank e->rank of e->size; a view of `e`.  Its node has no other rank. */
 struct comm comm_emulated_rank(struct comm_emulated *e);
 
-/* The same for the tensors of a trainer, on any device.  `control` is of comm_emulated_rank. */
+/* The communicator for a trainer's tensors, on any device, of the rank of `control` (comm_emulated_rank); a
+ * view. */
 struct comm comm_emulated_tensors(const struct comm *control);
 
 /* Calls of a part are counted in `t` from now on; those of a part of one rank are not. */

@@ -8,18 +8,18 @@
 
 struct comm_nccl {
     struct comm control;
-    struct comm part; /* the same, if it was split off for this one; else zeroes */
+    struct comm part; /* control, if it was split off for this communicator; else zeroes */
     struct exec x;    /* where its tensors are */
     double deadline_s;
     char record[512];
-    int n_parts; /* that were split off: they number their records */
+    int n_parts; /* parts split off so far: they number their records */
     struct nccl_library library;
     struct nccl_link *link;
     struct comm_stage stage;
 };
 
-/* Whatever one rank heard of ends its part of NCCL's communicator, in which it would otherwise wait for ranks
- * that do not come. */
+/* Ends this rank's part of NCCL's communicator for any error that the rank has heard of; otherwise it would
+ * wait there for ranks that do not come. */
 static struct status heard(const struct comm_nccl *n, struct status s)
 {
     if (failed(s)) {
@@ -156,7 +156,7 @@ static void leave(void *state, struct status why)
     comm_leave(&n->control, heard(n, why));
 }
 
-/* A communicator of NCCL's own, with a stream and a thread of its own. */
+/* Each part has its own NCCL communicator, stream and thread. */
 static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
 {
     struct comm_nccl *n = whole->state, *p = NULL;
@@ -183,7 +183,7 @@ static struct status split(const struct comm *whole, const struct comm_group *g,
     return s;
 }
 
-/* NCCL's end waits for all ranks, so they agree that there are all. */
+/* NCCL's end waits for all ranks, so they first agree that all are there. */
 static void close_part(struct comm *part)
 {
     struct comm_nccl *n = part->state;
@@ -204,7 +204,7 @@ static const struct comm_type type = {
     .close_part = close_part,
 };
 
-/* Rank 0's; the id says where it listens. */
+/* Broadcasts rank 0's id, which says where rank 0 listens. */
 static struct status share_id(struct comm_nccl *n, struct nccl_id *id)
 {
     struct exec x = {.device = &device_cpu, .layer_index = -1};

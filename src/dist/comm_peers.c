@@ -24,7 +24,7 @@ static const int64_t *equal_parts(struct comm_peers *p, int64_t n)
     return p->bounds;
 }
 
-/* Of peers that are not there (comm_emulated.h): what memory had is no activation. */
+/* Clears the rows of peers that are not there (comm_emulated.h): the old contents are no activations. */
 static void clear_others(const struct comm_peers *p, struct exec *x, tensor t)
 {
     int64_t n = t.dims[0] / p->comm.size, own = n * p->comm.rank;
@@ -41,7 +41,7 @@ static void gather(void *self, struct exec *x, tensor t)
     comm_all_gather(&p->comm, x, t, equal_parts(p, t.dims[0]));
 }
 
-/* Rows are runs of elements. */
+/* Flattens t: the rows of a peer are neighbouring elements. */
 static void scatter(void *self, struct exec *x, tensor t)
 {
     struct comm_peers *p = self;

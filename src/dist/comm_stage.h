@@ -14,7 +14,7 @@ struct comm_stage {
     int64_t *bounds; /* [size + 1] of the parts of a piece */
 };
 
-/* For a communicator of so many ranks.  STATUS_MEMORY. */
+/* Allocates for a communicator of `size` ranks. STATUS_MEMORY. */
 struct status comm_stage_init(struct comm_stage *s, int size);
 
 /* Safe on a zeroed struct. */

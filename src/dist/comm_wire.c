@@ -27,13 +27,13 @@
 /* Ranks may start at different times, however little they may wait for each other afterwards. */
 static const double OPENING_S = 60;
 
-/* What a rank tells the others when they meet. */
+/* Facts about a rank that all ranks get at the start. */
 struct hello {
     char version[32];
-    size_t call_bytes;              /* of another build it may be another */
+    size_t call_bytes;              /* sizeof(struct comm_call), which may differ in another build */
     char node[128];                 /* the same for processes of one node */
-    uint64_t run;                   /* of rank 0: a random number in names, which others may see */
-    struct heartbeat_secret secret; /* of rank 0 */
+    uint64_t run;                   /* random number of rank 0, in names that others may see */
+    struct heartbeat_secret secret; /* rank 0's secret is used */
     struct heartbeat_place heartbeat;
 };
 
@@ -47,16 +47,17 @@ struct outgoing {
 struct comm_wire {
     struct wire_ranks ranks;
     struct comm_wire *world; /* itself, unless it is a part */
-    int n_numbers;           /* of the world: numbers of parts that this rank knows to be taken */
-    int most_sharing;        /* memory; 0: none do */
-    struct wire_watch watch; /* of the world, as the heartbeat and messages under way */
+    int n_numbers;           /* numbers of parts that this rank knows to be taken; kept in the world only */
+    int most_sharing;        /* most ranks that share memory; 0: none do */
+    struct wire_watch watch; /* kept in the world only, as the heartbeat and the messages under way */
     struct heartbeat heartbeat;
     struct outgoing *first;
-    struct wire_group all;    /* ranks */
-    struct wire_group node;   /* those that share memory, if they are all or nodes are blocks */
+    struct wire_group all;    /* all ranks */
+    struct wire_group node;   /* ranks that share memory, if they are all ranks or nodes are blocks */
     struct wire_group column; /* one rank of each node, in the same place: in use if nodes are blocks */
-    bool are_blocks;      /* each node has as many neighbouring ranks, a power of two, and shares memory */
-    char *room;           /* of groups */
+    /* each node has the same number of neighbouring ranks, a power of two, which share memory */
+    bool are_blocks;
+    char *room;           /* memory for messages of groups [WIRE_GROUP_PIECE_BYTES] */
     struct hello *hellos; /* [size] */
 };
 
@@ -141,8 +142,8 @@ static struct status reduce_all(struct comm_wire *c, enum comm_call_kind kind, t
                              comm_call_name(kind));
 }
 
-/* Where nodes are blocks, the first step is between nodes: after it each node has the rows of all ranks,
- * spread over its own ranks.  The second step is within the node. */
+/* Gathers in two steps where nodes are blocks. The first step is between nodes: after it each node has the
+ * rows of all ranks, spread over its own ranks.  The second step is within the node. */
 static struct status gather(struct comm_wire *c, tensor t, const int64_t *bounds)
 {
     struct wire_group *g = group_of(c, true);
@@ -168,7 +169,8 @@ static struct status scatter(struct comm_wire *c, tensor t, const int64_t *bound
                : status_ok();
 }
 
-/* This rank's error, told to all; or that of another, if one was heard of before. */
+/* Sends this rank's error to all and returns it; or returns the error of another rank, if one was heard of
+ * before. */
 static struct status fail_named(struct comm_wire *c, struct status mine)
 {
     const struct wire_ranks *w = &c->ranks;
@@ -262,7 +264,7 @@ static struct status compare_builds(const struct comm_wire *c)
     return status_ok();
 }
 
-/* Rank 0 hears who all are, and tells all. */
+/* Rank 0 receives the hello of each rank, and sends all of them to all. */
 static struct status greet(struct comm_wire *c)
 {
     struct wire_ranks *w = &c->ranks;
@@ -379,7 +381,7 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c)
         first++;
     }
     snprintf(name, sizeof name, "/kiln-%llx-%d-%d", (unsigned long long)c->hellos[0].run, w->number, first);
-    struct status s = c->most_sharing > 0 || c->world != c /* what was asked for is said once */
+    struct status s = c->most_sharing > 0 || c->world != c /* the warning comes once, from the world */
                           ? status_ok()
                           : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
     s = failed(s) ? s : wire_group_init(&c->node);
@@ -407,7 +409,7 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c)
     return all_can(comm, all_joined && nodes_are_blocks(c), &c->are_blocks);
 }
 
-/* What a communicator needs besides what its opening finds; it is the `number`-th part of the wire. */
+/* Allocates a communicator, the `number`-th part of the wire. */
 static struct status allocate(struct comm_wire *c, const struct comm *comm, const struct wire *wire,
                               int number, int64_t deadline_ns)
 {
@@ -471,7 +473,7 @@ int comm_wire_heard(const struct comm *c)
 
 /* ---- parts ---- */
 
-/* The lowest that none of the whole's ranks has a part with. */
+/* Chooses the lowest number that no rank of `whole` has used for a part. */
 static struct status choose_number(const struct comm *whole, int *number)
 {
     struct comm_wire *world = ((struct comm_wire *)whole->state)->world;
@@ -487,7 +489,7 @@ static struct status choose_number(const struct comm *whole, int *number)
                               WIRE_RANKS_PARTS - 1);
 }
 
-/* Not open yet. */
+/* Creates a part, whose window is not open yet. */
 static struct status create_part(const struct comm *whole, const struct comm_group *g, int number,
                                  struct comm *part)
 {
@@ -539,7 +541,7 @@ static struct status check_groups(const struct comm *whole, const struct comm_gr
     return s;
 }
 
-/* All ranks of the whole have agreed before those of the part first meet. */
+/* All ranks of `whole` agree before the ranks of the part first meet. */
 static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
 {
     struct comm_wire *of = whole->state;

@@ -1,8 +1,7 @@
 /* comm_wire: the communicator of processes that exchange messages by a wire (dist/wire.h): tensors in host
- * memory.  Ranks of one node share memory.  Of several nodes, if each has as many
- * neighbouring ranks, a power of two, sums and gatherings go within the nodes by memory, and between them by
- * messages of each rank to those in the same place of the other nodes; else all ranks send to all
- * (dist/wire_group). */
+ * memory.  Ranks of one node share memory.  Where several nodes each have the same number of neighbouring
+ * ranks, a power of two, sums and gatherings go within the nodes by memory, and between them by messages of
+ * each rank to those in the same place of the other nodes; else all ranks send to all (dist/wire_group). */
 #ifndef KILN_DIST_COMM_WIRE_H
 #define KILN_DIST_COMM_WIRE_H
 
@@ -11,21 +10,21 @@
 
 struct comm_wire_options {
     double deadline_s; /* how long ranks wait for each other */
-    /* after which a rank that does not beat is lost (dist/heartbeat.h); 0: they do not beat */
+    /* silence after which a rank counts as lost (dist/heartbeat.h); 0: there are no heartbeats */
     double silence_s;
     /* how many ranks of a node may share memory (dist/node_window.h): 0 none, INT_MAX all */
     int most_sharing;
 };
 
-/* The ranks of an open wire, which it takes over and closes, also if it fails.  All ranks call it.
- * STATUS_UNAVAILABLE: they are not of the same build. */
+/* Opens a communicator of the ranks of an open wire, which it takes over and closes, also if it fails.  All
+ * ranks call it. STATUS_UNAVAILABLE: they are not of the same build. */
 struct status comm_wire_open(struct comm *c, const struct wire *wire,
                              const struct comm_wire_options *options);
 
 /* How many ranks of an open wire were heard to beat (dist/heartbeat.h): only they can be found silent. */
 int comm_wire_heard(const struct comm *c);
 
-/* Call it after comm_leave. */
+/* Frees the communicator and closes the wire; call it after comm_leave. */
 void comm_wire_close(struct comm *c);
 
 #endif

@@ -10,7 +10,8 @@ enum { FLIGHT_RECORDS = 64 };
 /* Given up: it had not ended when the communicator was. */
 enum flight_state { FLIGHT_GIVEN, FLIGHT_STARTED, FLIGHT_ENDED, FLIGHT_GIVEN_UP };
 
-/* Times are core/clock.h's; 0: not yet.  Of the start and the end: when they were first seen. */
+/* Record of one collective. Times are core/clock.h's; 0: not yet. Start and end have the time when they were
+ * first seen. */
 struct flight {
     int64_t number; /* from 1 */
     struct comm_call call;
@@ -23,7 +24,7 @@ struct flight_recorder {
     struct flight flights[FLIGHT_RECORDS];
 };
 
-/* The newest record, and the record of a number. */
+/* Adds a record, with the next number; and finds the record of a number. */
 struct flight *flight_recorder_add(struct flight_recorder *r, const struct comm_call *call);
 struct flight *flight_recorder_at(struct flight_recorder *r, int64_t number);
 

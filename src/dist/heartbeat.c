@@ -29,9 +29,9 @@ static const int64_t LONGEST_BEAT_NS = 1000000000;
 
 struct packet {
     char magic[8];
-    int32_t from, to; /* ranks: what was said to one is nothing to another */
+    int32_t from, to; /* ranks: a packet to one rank is not valid for another */
     uint64_t number;
-    unsigned char hash[DIGEST_KEYED_BYTES]; /* of all before it, with the secret */
+    unsigned char hash[DIGEST_KEYED_BYTES]; /* hash of all fields before it, with the secret */
 };
 
 static const char MAGIC[8] = "kilnbeat";
@@ -51,12 +51,13 @@ static void send_to(struct heartbeat *h, int rank, uint32_t address)
         .sin_family = AF_INET, .sin_addr.s_addr = address, .sin_port = h->places[rank].port};
     memcpy(p.magic, MAGIC, sizeof MAGIC);
     hash_packet(h, p.hash, &p);
-    /* what does not leave is silence, as what does not arrive */
+    /* a packet that is not sent counts as silence, as one that does not arrive */
     (void)sendto(h->socket, &p, sizeof p, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&to,
                  sizeof to);
 }
 
-/* To the address that has answered; to all of rank 0's before one has, and again while it does not. */
+/* Sends a beat to the address of rank 0 that has answered; to all its addresses before one has, and again
+ * while none does. */
 static void beat(struct heartbeat *h, int64_t now)
 {
     const struct heartbeat_place *place = &h->places[0];
@@ -87,7 +88,7 @@ static bool is_of_place(const struct heartbeat_place *place, const struct sockad
     return is && place->port == from->sin_port;
 }
 
-/* Every byte is looked at, so that the time tells nothing of the right hash. */
+/* Compares every byte, so that the time reveals nothing about the right hash. */
 static bool has_right_hash(const struct heartbeat *h, const struct packet *p)
 {
     unsigned char right[DIGEST_KEYED_BYTES], difference = 0;
@@ -133,7 +134,8 @@ static void hear(struct heartbeat *h, int64_t now)
 
 /* ---- who is silent ---- */
 
-/* Once, after the time in which a stopped rank would be found: whose silence would not be. */
+/* Warns once of the ranks that were never heard: their silence cannot be found. It waits for as long as a
+ * stopped rank may stay unnoticed. */
 static void warn_of_unheard(struct heartbeat *h, int64_t now)
 {
     int n = 0, first = -1;
@@ -165,7 +167,7 @@ static void judge(struct heartbeat *h, int64_t now)
     warn_of_unheard(h, now);
 }
 
-/* A process that was itself stopped has heard nobody meanwhile, and must not blame them. */
+/* A process that was itself stopped has heard nobody meanwhile, so silence before `now` does not count. */
 static void forgive(struct heartbeat *h, int64_t now)
 {
     for (int r = 0; r < h->size; r++) {
@@ -231,7 +233,7 @@ static void list_addresses(struct heartbeat_place *place)
     freeifaddrs(all);
 }
 
-/* A port that the system chooses, of all networks of this host. */
+/* Binds a port that the system chooses, on all networks of this host. */
 static bool bind_port(struct heartbeat *h, struct heartbeat_place *place)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};

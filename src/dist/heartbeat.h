@@ -1,5 +1,5 @@
 /* heartbeat: each rank's process says every second that it lives, whatever its training does, so that one
- * that is stopped, or whose host or cable is gone, is told from one that is only slow.
+ * that is stopped, or whose host or cable is gone, can be distinguished from one that is only slow.
  *
  * A thread of each rank sends small UDP packets to rank 0, which answers them.  Rank 0 watches all others,
  * and they watch rank 0; who was never heard is not watched, so a network without UDP ends no run.  Packets
@@ -19,12 +19,12 @@
 
 enum { HEARTBEAT_ADDRESSES = 32 };
 
-/* What the ranks of a run share, and nobody else knows. */
+/* Key of the packets' hashes, known only to the ranks of a run. */
 struct heartbeat_secret {
     unsigned char key[DIGEST_KEY_BYTES];
 };
 
-/* Where a rank listens, and sends from. */
+/* Addresses at which a rank listens, and from which it sends. */
 struct heartbeat_place {
     char host[64];
     uint16_t port; /* in the network's order, as the addresses; 0: it has no heartbeat */
@@ -41,8 +41,9 @@ struct heartbeat {
     struct heartbeat_place *places; /* [size] */
     int64_t *heard_ns;              /* [size] the thread's: when a rank was heard last; 0: never */
     uint64_t *heard_number; /* [size] of the last packet that counted; one that is not above it is a copy */
-    uint32_t first;         /* by which rank 0 answered */
-    int64_t begin_ns, looked_ns, next_ns; /* of the thread's last turn, and of the next beat */
+    uint32_t first;         /* address from which rank 0 answered */
+    /* times of the start, of the last heartbeat_turn and of the next beat */
+    int64_t begin_ns, looked_ns, next_ns;
     bool has_warned;
     bool has_thread;
     pthread_t thread;
@@ -57,12 +58,13 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
 /* Begins to beat, once places[] has those of all ranks; the secret is the same on all of them. */
 void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret);
 
-/* The thread's work, for tests with a clock of their own: the first beat; and a turn, which hears what has
- * come, finds who is silent and beats when that is due.  Returns when the next beat is due. */
+/* The thread's work, for tests with a clock of their own: the first beat; and one round, which receives the
+ * packets that have come, finds silent ranks and beats when that is due.  Returns when the next beat is
+ * due. */
 void heartbeat_begin(struct heartbeat *h, const struct heartbeat_secret *secret, int64_t now);
 int64_t heartbeat_turn(struct heartbeat *h, int64_t now);
 
-/* A rank that was heard and then was silent for too long; -1: none.  And what to say of it. */
+/* Returns a rank that was heard and then was silent for too long; -1: none. And the error for such a rank. */
 int heartbeat_silent(struct heartbeat *h);
 struct status heartbeat_loss(const struct heartbeat *h, int rank);
 

@@ -49,7 +49,7 @@ int mesh_rank(struct mesh_shape s, struct mesh_place p)
     return (p.pp * s.dp + p.dp) * s.tp + p.tp;
 }
 
-/* The rank of this one's place with another coordinate. */
+/* The rank whose place differs from this one's in one coordinate. */
 static int with_tp(const struct mesh *m, int tp)
 {
     return mesh_rank(m->shape, (struct mesh_place){tp, m->place.pp, m->place.dp});
@@ -81,7 +81,7 @@ static struct status split(struct mesh *m)
     return split_ends(m);
 }
 
-/* The error of a split is known to all ranks of the world at the latest in the agreement. */
+/* The agreement at the end makes an error of a split known to all ranks of the world. */
 struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_shape shape)
 {
     *m = (struct mesh){.shape = shape, .world = *world};
@@ -102,7 +102,7 @@ struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_sh
 void mesh_close(struct mesh *m)
 {
     comm_part_close(&m->ends);
-    if (mesh_cuts_model(m->shape)) { /* else it is the world */
+    if (mesh_cuts_model(m->shape)) { /* otherwise `data` is the world */
         comm_part_close(&m->data);
     }
     comm_part_close(&m->pipe);

@@ -11,7 +11,7 @@ _Static_assert(sizeof(struct nccl_id) == 128 && sizeof(struct nccl_config) == 24
 static const char NAME[] = "libnccl.so.2";
 static const char PACKAGE[] = "NCCL 2.14 or later, or name its file in KILN_NCCL_LIBRARY";
 
-/* Versions before 2.9 had three digits behind the major one. */
+/* Versions before 2.9 had three digits after the major one. */
 void nccl_library_put_version(char text[32], int version)
 {
     int major = version < 10000 ? version / 1000 : version / 10000;

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* ncclResult_t, of which kiln tells two apart. */
+/* The two values of ncclResult_t that kiln distinguishes. */
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
 
 /* ncclDataType_t, ncclRedOp_t. */
@@ -22,7 +22,7 @@ struct nccl_id {
     char bytes[128];
 };
 
-/* ncclConfig_t of version 2.14.  Its version tells a later library which fields there are. */
+/* ncclConfig_t of version 2.14.  A later library sees from its version which fields there are. */
 struct nccl_config {
     size_t bytes;
     unsigned magic, version; /* 0xcafebeef, NCCL_OLDEST */
@@ -49,7 +49,7 @@ struct nccl_library {
     int (*group_end)(void);
 };
 
-/* Loads the library file that KILN_NCCL_LIBRARY names, else libnccl.so.2 as the loader finds it or beside
+/* Loads the library file that KILN_NCCL_LIBRARY names, else libnccl.so.2 as the loader finds it or next to
  * CUDA's libraries (ops/library_search.h).  It stays loaded.  STATUS_UNAVAILABLE: there is none, or it is too
  * old. */
 struct status nccl_library_load(struct nccl_library *l);

@@ -17,7 +17,7 @@ struct nccl_link {
     char record[512];
     const struct nccl_library *library;
     const struct device_streams *streams;
-    const void *context; /* of the exec */
+    const void *context; /* the exec's */
     void *stream;
     pthread_mutex_t calls;
     void *comm; /* NULL: ended */
@@ -34,7 +34,7 @@ struct nccl_link {
 /* Marks of the stream: before and after each collective of the recorder. */
 enum { START, END, MARKS_EACH };
 
-/* By which errors name this rank. */
+/* The number by which errors name this rank. */
 static int own_number(const struct nccl_link *l)
 {
     return comm_number(&l->config.control->numbers, l->config.control->rank);
@@ -55,7 +55,7 @@ static int64_t deadline_ns(const struct nccl_link *l)
     return (int64_t)(l->config.deadline_s * 1e9);
 }
 
-/* Between two looks at what does not say when it changes. */
+/* Time between two polls of what gives no notice when it changes. */
 static int64_t pause_ns(const struct nccl_link *l)
 {
     int64_t pause = deadline_ns(l) / 50;
@@ -80,8 +80,8 @@ struct status nccl_link_check(struct nccl_link *link)
 
 /* ---- the end ---- */
 
-/* The error that stays, with the place of the recorder; and what has not ended never will.  False: there was
- * one before. */
+/* Stores the error that stays, and marks the collectives that have not ended as given up. False: there was an
+ * error before. */
 static bool take_failure(struct nccl_link *l, struct status why)
 {
     pthread_mutex_lock(&l->mutex);
@@ -121,8 +121,9 @@ static void cancel_comm(struct nccl_link *l)
     }
 }
 
-/* Once, by whoever finds the first error: the file is there before others hear of it.  The error is told here
- * too, since this rank may be waiting for one that never comes, and then returns another error. */
+/* Acts once, for the first error: the record's file is written before other ranks hear of the error. The
+ * error is logged too, since this rank may be waiting for a rank that never comes, and then returns another
+ * error. */
 void nccl_link_end(struct nccl_link *link, struct status why)
 {
     if (take_failure(link, why)) {
@@ -186,7 +187,7 @@ static struct status too_long(const struct nccl_link *l, const struct flight *f)
                         (long long)f->call.count, dtype_name(f->call.dtype), ranks, named);
 }
 
-/* Whether a mark has been reached, and when that was seen first. */
+/* Sets *seen_ns to the present time if the mark has been reached, else to 0. */
 static struct status look_at_mark(struct nccl_link *l, const struct flight *f, int which, int64_t *seen_ns)
 {
     bool is_reached = false;
@@ -195,8 +196,8 @@ static struct status look_at_mark(struct nccl_link *l, const struct flight *f, i
     return status_ok();
 }
 
-/* How far the oldest collective that has not ended has come; time runs from its start, or while the host is
- * still in the call, from when it was given. */
+/* Looks how far the oldest collective that has not ended has come. Its time runs from its start, or while the
+ * host is still in the call, from when it was given. */
 static struct status look_at_oldest(struct nccl_link *l, bool *has_ended)
 {
     struct flight *f = flight_recorder_at(&l->flights, l->n_ended + 1);
@@ -225,7 +226,7 @@ static struct status look(struct nccl_link *l)
     return status_ok();
 }
 
-/* An error that NCCL has found: a connection that was closed, a rank that is gone.  Not while NCCL is
+/* An error that NCCL has found: a connection that was closed, a rank that is gone.  Skipped while NCCL is
  * called. */
 static struct status look_at_errors(struct nccl_link *l)
 {
@@ -268,7 +269,7 @@ static void *watch(void *link)
 
 /* ---- collectives ---- */
 
-/* A record, once there is room: its place is that of a collective that has ended. */
+/* Adds a record, once there is space: it takes the place of that of a collective that has ended. */
 static struct status begin(struct nccl_link *l, const struct comm_call *call, int64_t *number)
 {
     pthread_mutex_lock(&l->mutex);

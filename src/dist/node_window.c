@@ -27,7 +27,7 @@ struct shared {
 };
 
 struct seat {
-    _Alignas(LINE_BYTES) _Atomic uint32_t n_meetings; /* that the rank has come to */
+    _Alignas(LINE_BYTES) _Atomic uint32_t n_meetings; /* meetings that the rank has come to */
 };
 
 /* ---- layout: shared, seats, slots of two meetings ---- */
@@ -153,7 +153,7 @@ void node_window_come(struct node_window *w)
 
 bool node_window_has_come(const struct node_window *w, int rank)
 {
-    /* it may be one ahead */
+    /* that rank may be one ahead */
     return (int32_t)(atomic_load(&seat_of(w, rank)->n_meetings) - w->n_meetings) >= 0;
 }
 

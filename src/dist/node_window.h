@@ -1,5 +1,5 @@
-/* node_window: memory that the ranks of a node share, where they meet, and add up without messages; and by
- * which a rank sees that another has ended, however it ended.
+/* node_window: memory that the ranks of a node share, where they meet and compute sums without messages.
+ * Through it a rank also sees that another has ended, however it ended.
  *
  * Each rank has a slot for every second meeting that only it writes.  A meeting ends when all ranks have
  * come; what was written before it can be read after it.  A rank that waits spins briefly and then
@@ -21,7 +21,7 @@ struct node_window {
     int rank, size; /* within the node */
     int fd;
     void *memory;        /* NULL: not open */
-    uint32_t n_meetings; /* that this rank has come to */
+    uint32_t n_meetings; /* meetings that this rank has come to */
 };
 
 /* The first rank creates it by a name that no other run of the machine has, the others then open it, and when
@@ -32,13 +32,13 @@ struct status node_window_join(struct node_window *w, const char *name, int rank
 void node_window_remove_name(const char *name);
 void node_window_close(struct node_window *w);
 
-/* What this rank gives in the meeting that it comes to next, and what `rank` has given in the last one, which
+/* The slot that this rank fills for its next meeting, and the slot that `rank` filled for the last one, which
  * stays until this rank comes to the next [NODE_WINDOW_SLOT_BYTES]. */
 void *node_window_next_slot(const struct node_window *w);
 const void *node_window_slot(const struct node_window *w, int rank);
 
-/* Comes to the next meeting; then waits until all have come, or a few milliseconds.  `idle_ns`: how long it
- * has waited so far. */
+/* Comes to the next meeting; then waits until all have come, or a few milliseconds, and returns whether all
+ * have come. `idle_ns`: how long it has waited so far. */
 void node_window_come(struct node_window *w);
 bool node_window_wait(struct node_window *w, int64_t idle_ns, bool is_crowded);
 

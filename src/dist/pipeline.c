@@ -29,9 +29,9 @@ int64_t pipeline_n_actions(const struct pipeline_shape *p)
     return 2 * n_forwards(p);
 }
 
-/* The forwards before a stage's first backward, but for the one next to it.  With chunks a stage has to run
- * all but its last chunk first, and two forwards for each stage after it, since a forward and a backward are
- * on their way to it. */
+/* The forwards before a stage's first backward, without the one just before it.  With chunks a stage has to
+ * run all but its last chunk first, and two forwards for each stage after it, since a forward and a backward
+ * are on their way to it. */
 static int64_t warm_up_of(const struct pipeline_shape *p, int stage)
 {
     int64_t after = p->n_stages - stage - 1;
@@ -51,8 +51,8 @@ static struct pipeline_action nth(const struct pipeline_shape *p, enum pipeline_
                                     k / round * p->n_stages + k % p->n_stages};
 }
 
-/* The first warm_up actions are forwards and the last warm_up are backwards; between them a forward and a
- * backward take turns. */
+/* The first warm_up actions are forwards and the last warm_up are backwards; between them forwards and
+ * backwards alternate. */
 struct pipeline_action pipeline_action(const struct pipeline_shape *p, int stage, int64_t i)
 {
     int64_t warm_up = warm_up_of(p, stage), n = n_forwards(p), turn = (i - warm_up) / 2;
@@ -85,7 +85,7 @@ int pipeline_part(const struct pipeline_shape *p, int stage, int chunk)
     return chunk * p->n_stages + stage;
 }
 
-/* The first layer of a part; of the part behind the last, the number of layers. */
+/* The first layer of a part; for the part after the last one, the end of the layers. */
 static int64_t first_layer(int64_t n_layers, int part, int n_parts, enum pipeline_partition by)
 {
     int64_t ends = by == PIPELINE_BY_LAYERS ? 0 : 1;
@@ -105,7 +105,7 @@ struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts, enum
 struct simulation {
     const struct pipeline_shape *p;
     double *ends[2]; /* [n_parts, n_micro] of forwards, backwards */
-    double *is_free; /* [n_stages] from when on */
+    double *is_free; /* [n_stages] time from which the stage is free */
     int64_t *next;   /* [n_stages] action */
     const struct pipeline_times *times;
 };
@@ -121,18 +121,19 @@ static double *end_of(const struct simulation *s, enum pipeline_work work, int p
     return &s->ends[work][part * s->p->n_micro + micro];
 }
 
-/* When a part before or behind has ended, and its message has come.  False: it has not ended yet. */
+/* Finds when a neighbouring part has ended and its message has come. False: it has not ended yet. */
 static bool find_arrival(const struct simulation *s, enum pipeline_work work, int part, int64_t micro,
                          double *at)
 {
     double end = *end_of(s, work, part, micro);
-    int lower = work == PIPELINE_FORWARD ? part : part - 1; /* of the two parts that the message is between */
+    /* lower of the two parts that the message is between */
+    int lower = work == PIPELINE_FORWARD ? part : part - 1;
     *at = end + s->times->message[lower % s->p->n_stages];
     return end > 0;
 }
 
-/* When what a part's work needs was there: the part before, or behind; and of the last part its own forward.
- * False: it is not there yet. */
+/* Finds when the input of a part's work is there: from the part before or after it; the last part's backward
+ * needs its own forward. False: it is not there yet. */
 static bool find_start(const struct simulation *s, enum pipeline_work work, int part, int64_t micro,
                        double *at)
 {

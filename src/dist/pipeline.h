@@ -1,12 +1,12 @@
 /* pipeline: the schedule of a pipeline's stages.  1F1B (Narayanan et al. 2019, PipeDream, section 3.3; 2021,
- * arXiv:2104.04473, section 2.2): a stage runs the forward of as many micro-batches as there are stages after
- * it, then one forward and one backward in turn, then the remaining backwards.  So stage s of S holds the
- * activations of at most S - s micro-batches, however many there are.
+ * arXiv:2104.04473, section 2.2): a stage first runs one forward for each stage after it, then one forward
+ * and one backward alternately, then the remaining backwards.  So stage s of S holds the activations of at
+ * most S - s micro-batches, however many there are.
  *
- * Interleaved (2021, section 2.3): each stage has several chunks of layers, and chunk c of stage s is part
- * c * S + s of the model.  Micro-batches go S at a time: these S through the first chunk, then the same S
- * through the second, and so on; backwards from the last chunk to the first.  The bubble is as many times
- * smaller as a stage has chunks, and a stage sends as many times more.
+ * Interleaved (2021, section 2.3): each stage has several chunks of layers; part c * S + s of the model is
+ * chunk c of stage s.  Micro-batches go S at a time: these S through the first chunk, then the same S through
+ * the second, and so on; backwards from the last chunk to the first.  With n chunks the bubble is n times
+ * smaller, and a stage sends n times more.
  *
  * This file computes the schedule; train/pipeline_step.h runs it.  Before a forward a stage receives the
  * output of the part before, if there is one, and after it sends its own to the next.  A backward receives
@@ -22,7 +22,7 @@
 enum pipeline_work { PIPELINE_FORWARD, PIPELINE_BACKWARD };
 
 struct pipeline_shape {
-    int n_stages, n_chunks; /* of each stage; 1: 1F1B as it is */
+    int n_stages, n_chunks; /* chunks of each stage; 1 chunk: plain 1F1B */
     int64_t n_micro;
 };
 
@@ -54,7 +54,7 @@ enum pipeline_partition { PIPELINE_BY_LAYERS, PIPELINE_BY_LAYERS_AND_EMBEDDINGS 
  * last. */
 struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts, enum pipeline_partition by);
 
-/* Counts the turns of all stages, where the forward of a whole stage takes `forward` and its backward
+/* Simulates the schedule of all stages, where the forward of a complete stage takes `forward`, its backward
  * `backward`, and messages no time.  *bubble: how much longer a step takes than one stage works, as a
  * fraction of its work: (n_stages - 1) / n_micro / n_chunks where all goes well.  STATUS_MEMORY;
  * STATUS_INTERNAL if the stages wait for each other for ever. */
@@ -67,8 +67,8 @@ struct pipeline_times {
     const double *forward, *backward, *message;
 };
 
-/* Counts the turns of all stages with the times of each: *seconds from the first forward to the last
- * backward.  A message is under way while both stages work on.  Errors are those of pipeline_bubble. */
+/* Simulates the schedule with the times of each stage: *seconds from the first forward to the last backward.
+ * A message is under way while both stages work on.  Errors are those of pipeline_bubble. */
 struct status pipeline_seconds(const struct pipeline_shape *p, const struct pipeline_times *times,
                                double *seconds);
 

@@ -6,7 +6,8 @@
 
 enum { AT_ONCE = 1024 }; /* elements, so that partial sums stay in the nearest cache */
 
-/* The largest power of two below n, which is at least 2: what the first branch of the tree of n has. */
+/* The largest power of two below n, n being at least 2: the number of leaves in the first branch of the tree
+ * of n. */
 static int tree_split(int n)
 {
     int p = 1;
@@ -53,7 +54,7 @@ static void add_bf16(void *sum, const void *from, int64_t first, int64_t n, bool
 }
 
 /* Elements [first, first + n) of the tree of n_from: a rank is added to what is left of it at once, so only
- * branches need room of their own, which are of the sum's dtype. */
+ * branches need memory of their own, which is of the sum's dtype. */
 static void tree(void *sum, const void *const *from, int n_from, int64_t first, int64_t n, adder *add,
                  adder *add_branch)
 {

@@ -10,21 +10,21 @@
 
 #include <stdint.h>
 
-/* What joins the devices, bytes a second that each sends and receives at once. */
+/* Bandwidth of the links between devices, in bytes a second that each sends and receives at the same time. */
 struct ring_links {
     int64_t per_node; /* devices of a node */
     double within, between;
 };
 
-/* Of one device: what it sends, which is as much as it receives. */
+/* Cost for one device. It receives the same number of bytes as it sends. */
 struct ring_cost {
     double within_bytes, between_bytes, seconds;
 };
 
-/* Of `bytes` that are gathered from `world` devices, or summed and left in parts. */
+/* Cost of gathering `bytes` from `world` devices, or of summing them and leaving the sum in parts. */
 struct ring_cost ring_cost_of(const struct ring_links *links, double bytes, int64_t world);
 
-/* The same `n` times. */
+/* Cost of `n` such collectives. */
 struct ring_cost ring_cost_times(struct ring_cost c, double n);
 
 #endif

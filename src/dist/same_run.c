@@ -45,7 +45,7 @@ static struct status compare(const char *mine, size_t n_mine, const char *first,
     return status_ok();
 }
 
-/* What rank 0 has, of which all ranks know the size. */
+/* Broadcasts rank 0's n bytes; all ranks know n. */
 static struct status hear_first(const struct comm *world, void *bytes, size_t n)
 {
     struct exec host = {.device = &device_cpu, .layer_index = -1};

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum { WIRE_ANY = -1 }; /* of a receive: from any rank */
+enum { WIRE_ANY = -1 }; /* a receive from any rank */
 
 /* Tags of messages: each kind has its own, so that none takes another for its own. */
 enum wire_tag { WIRE_HELLO, WIRE_CALL, WIRE_VERDICT, WIRE_DATA, WIRE_HEAD, WIRE_BODY, WIRE_NOTE, WIRE_TAGS };
@@ -19,7 +19,7 @@ enum wire_tag { WIRE_HELLO, WIRE_CALL, WIRE_VERDICT, WIRE_DATA, WIRE_HEAD, WIRE_
 struct wire_op {
     void *request; /* the wire's */
     bool pending;
-    int from; /* of a receive that has ended: who sent it */
+    int from; /* sender of a receive that has ended */
 };
 
 struct wire_type {

@@ -8,14 +8,15 @@
 /* Bytes of a cache line: ranks never write to the same one. */
 enum { LINE_BYTES = 64 };
 
-/* What each of a group has: the i-th the rows [bounds[r], bounds[r + 1]) with r = first + i * stride. */
+/* The parts that ranks of a group have: the i-th rank has rows [bounds[r], bounds[r + 1]), r = first + i *
+ * stride. */
 struct parts {
     char *data;
     const int64_t *bounds;
     int first, stride;
     int64_t row_bytes;
     int64_t done, most; /* bytes of each part: the piece [done, done + most) is exchanged */
-    int has_all;        /* the one that needs no part of others; -1: all do */
+    int has_all;        /* rank of the group that needs no part of others; -1: all need them */
 };
 
 struct block {
@@ -23,7 +24,7 @@ struct block {
     size_t bytes;
 };
 
-/* The piece of the i-th's part, as far as it has so many bytes. */
+/* The piece of the i-th rank's part; shorter, or empty, at the part's end. */
 static struct block piece_of(const struct parts *p, int i)
 {
     int r = p->first + i * p->stride;
@@ -43,7 +44,7 @@ static int64_t largest_part(const struct wire_group *g, const struct parts *p)
     return most * p->row_bytes;
 }
 
-/* A piece of a scatter has room for one from, or for, each other rank. */
+/* Bytes of each part that are scattered at a time: the buffer holds a piece from, or for, each other rank. */
 static int64_t scattered_at_once(const struct wire_group *g)
 {
     int64_t bytes =
@@ -64,7 +65,7 @@ static int rank_of(const struct wire_group *g, int i)
     return g->first + i * g->stride;
 }
 
-/* The k-th of the group after and before this rank: each begins with another. */
+/* The k-th of the group after this rank, and before it, so that each rank begins with a different one. */
 static int after(const struct wire_group *g, int k)
 {
     return (g->index + k) % g->n;
@@ -109,7 +110,7 @@ static struct status gather_by_messages(struct wire_ranks *w, const struct wire_
 
 /* ---- exchanges by memory ---- */
 
-/* The i-th's piece in the slot of the j-th, which has none for itself. */
+/* Offset of the i-th rank's piece in the slot of the j-th, which has none for itself. */
 static size_t place_in_slot(const struct parts *p, int i, int j)
 {
     return (size_t)(i < j ? i : i - 1) * (size_t)p->most;
@@ -161,7 +162,7 @@ static struct status gather_piece(struct wire_ranks *w, const struct wire_group 
     return (g->shares ? gather_by_memory : gather_by_messages)(w, g, p, doing);
 }
 
-/* This rank's piece becomes the sum of all; *mine: where it is. */
+/* Makes this rank's piece the sum over all ranks; *mine: where it is. */
 static struct status reduce_piece(struct wire_ranks *w, struct wire_group *g, const struct parts *p,
                                   enum dtype dtype, reduction *reduce, struct block *mine, const char *doing)
 {
@@ -236,8 +237,8 @@ struct status wire_group_gather(struct wire_ranks *w, struct wire_group *g, tens
     return status_ok();
 }
 
-/* In memory the root's part is all there is.  By messages the root gives each its part, and the parts go to
- * all. */
+/* With shared memory the root's part has all bytes. With messages the root sends each rank its part, and the
+ * parts are gathered. */
 struct status wire_group_broadcast(struct wire_ranks *w, struct wire_group *g, void *data, int64_t bytes,
                                    int root)
 {

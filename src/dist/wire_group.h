@@ -3,9 +3,9 @@
  *
  * All are made of two exchanges, piece by piece: each gives every other its part of what it has (a scatter),
  * or its own part to all (a gather).  A sum in parts is scatters, after each of which a rank adds up its part
- * by the tree of dist/reduce; a whole sum has a gather after each, so that a rank sends 2 (n - 1) / n of the
- * bytes, which is the least there is.  Ranks that share memory (dist/node_window.h) write to their slot what
- * the others read after they have met; all others send messages. */
+ * by the tree of dist/reduce; a complete sum has a gather after each, so that a rank sends 2 (n - 1) / n of
+ * the bytes, which is the least there is.  Ranks that share memory (dist/node_window.h) write to their slot
+ * what the others read after they have met; all others send messages. */
 #ifndef KILN_DIST_WIRE_GROUP_H
 #define KILN_DIST_WIRE_GROUP_H
 
@@ -17,7 +17,7 @@ enum { WIRE_GROUP_PIECE_BYTES = 4 << 20 };
 /* Ranks first, first + stride, ...: n of them, this one the index-th. */
 struct wire_group {
     int first, stride, n, index;
-    bool shares;       /* they are those of the node's memory, and use it */
+    bool shares;       /* the ranks have the node's shared memory, and use it */
     char *room;        /* [WIRE_GROUP_PIECE_BYTES] for what comes by messages; borrowed */
     int64_t *equal;    /* [n + 1] bounds of equal parts */
     const void **from; /* [n] what is added up */
@@ -35,16 +35,16 @@ struct status wire_group_reduce(struct wire_ranks *w, struct wire_group *g, stru
                                 void *data, int64_t n, enum dtype dtype, reduction *reduce,
                                 const char *doing);
 
-/* Of t [n] the i-th of the group gets the sum over the group of elements [bounds[r], bounds[r + 1]), r being
- * first + i * stride. */
+/* Sums t [n] over the group: the i-th rank gets elements [bounds[r], bounds[r + 1]) of the sum, r being first
+ * + i * stride. */
 struct status wire_group_scatter(struct wire_ranks *w, struct wire_group *g, tensor t, const int64_t *bounds,
                                  int first);
 
-/* Rows [bounds[r], bounds[r + 1]) of t, which the i-th of the group has, to all, r being as above. */
+/* Gathers t on all ranks of the group: the i-th has rows [bounds[r], bounds[r + 1]), r being as above. */
 struct status wire_group_gather(struct wire_ranks *w, struct wire_group *g, tensor t, const int64_t *bounds,
                                 int first);
 
-/* data [bytes] of the group's root-th rank, to all. */
+/* Copies data [bytes] of the group's root-th rank to all. */
 struct status wire_group_broadcast(struct wire_ranks *w, struct wire_group *g, void *data, int64_t bytes,
                                    int root);
 

@@ -80,8 +80,8 @@ static bool awaits_number(const struct wire_ranks *w, const struct wait *t, int 
     return past >= 0 && past % w->numbers.stride == 0 && rank < w->wire.size && t->awaits(w, rank);
 }
 
-/* One that has ended without a word ends the wait for any other too, which may be gone as well, on a node
- * where nobody sees it. */
+/* A rank that has ended without notice ends the wait for any rank: that one may be gone too, on a node where
+ * nobody sees it. */
 static void judge_left(struct wire_ranks *w, const struct wait *t, int64_t now)
 {
     struct wire_watch *watch = w->watch;
@@ -172,7 +172,7 @@ bool wire_ranks_is_late(struct wire_ranks *w, int64_t start_ns)
 
 /* ---- meetings ---- */
 
-/* A call without an error goes without the room for its message. */
+/* A call without an error is sent without the bytes of its message. */
 static size_t call_bytes(const struct comm_call *c)
 {
     return offsetof(struct comm_call, status) + wire_status_bytes(&c->status);
@@ -206,7 +206,7 @@ static struct status answer(struct wire_ranks *w, const char *doing)
 
 _Static_assert(sizeof(struct comm_call) <= NODE_WINDOW_SLOT_BYTES, "a call fits into a slot");
 
-/* All read what all say. */
+/* Every rank reads the calls of all ranks. */
 static struct status meet_here(struct wire_ranks *w, const char *doing)
 {
     memcpy(node_window_next_slot(&w->window), &w->mine, call_bytes(&w->mine));
@@ -231,7 +231,7 @@ struct status wire_ranks_meet(struct wire_ranks *w, const struct comm_call *call
     if (failed(watch->failure)) {
         return watch->failure;
     }
-    if (watch->has_left) { /* others may be in another call, which is none of its own */
+    if (watch->has_left) { /* others may be in another call, which is not this one */
         return status_error(STATUS_INTERNAL, "rank %d of %d has left, and calls", number_of(w, w->wire.rank),
                             w->numbers.world);
     }

@@ -1,10 +1,11 @@
 /* wire_ranks: ranks that exchange messages by a wire, of the world or of a part of it, and wait for each
  * other with a deadline.
  *
- * Every call between ranks begins with a meeting: each rank tells rank 0 which call it is in and whether it
- * has failed, and rank 0 answers all alike; on one node, each writes it where all can read it.  What ends a
- * wait from outside is dist/wire_watch.h's.  In a world that was split a failed rank does not come: it tells
- * all at once, since others may wait for it in a call of another part. */
+ * Every call between ranks begins with a meeting: each rank sends rank 0 the call that it is in and whether
+ * it has failed, and rank 0 sends all the same answer; on one node, each writes it where all can read it.
+ * Errors and lost ranks, which also end a wait, are found by dist/wire_watch.h. In a world that was split a
+ * failed rank does not come: it sends its error to all at once, since others may wait for it in a call of
+ * another part. */
 #ifndef KILN_DIST_WIRE_RANKS_H
 #define KILN_DIST_WIRE_RANKS_H
 
@@ -12,30 +13,31 @@
 #include "dist/node_window.h"
 #include "dist/wire_watch.h"
 
-/* Of the world, which is the first, and of its parts.  A wire takes any tag below 32,768 (MPI_TAG_UB is at
- * least 32,767). */
+/* The most communicators: the world, which is the first, and its parts. A wire takes any tag below 32,768
+ * (MPI_TAG_UB is at least 32,767). */
 enum { WIRE_RANKS_PARTS = 32768 / WIRE_TAGS };
 
 struct wire_ranks {
-    struct wire wire;         /* its rank and size are those here */
+    struct wire wire;         /* with rank and size of this communicator */
     struct wire_watch *watch; /* the world's, borrowed */
     struct comm_numbers numbers;
-    int number; /* of the part: the same for all its ranks, and another for each that two ranks have in
-                   common */
+    /* number of the part, the same on all its ranks; parts that have two ranks in common have different
+     * ones */
+    int number;
     int64_t deadline_ns;
     bool is_crowded; /* more ranks on this node than processors: a waiting rank must not keep one busy */
     bool is_asking;  /* the wait is for rank 0's answer */
-    struct node_window window; /* of this node's ranks, if it is open */
+    struct node_window window; /* shared memory of this node's ranks, if it is open */
     int *seats;                /* [size] a rank's place there; -1: it is elsewhere */
     int n_seats;
     bool is_one_node;        /* all ranks have a seat: they meet there */
-    struct comm_call *calls; /* [size] of a meeting, at rank 0 */
+    struct comm_call *calls; /* [size] calls of a meeting; on several nodes at rank 0 only */
     struct comm_call mine;   /* this rank's */
-    struct status verdict;   /* of a meeting */
+    struct status verdict;   /* result of the last meeting */
     struct wire_op *ops;     /* [2 size] what this rank waits for */
     int *whom;               /* [2 size] the rank of each */
     int n_ops;
-    int64_t sent_bytes; /* of tensors (comm_sent) */
+    int64_t sent_bytes; /* bytes of tensors (comm_sent) */
 };
 
 /* The ranks of `comm`, which all are on the world's wire, borrowed as the watch is.  STATUS_MEMORY. */
@@ -43,7 +45,7 @@ struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, str
                               const struct comm *comm, int number, int64_t deadline_ns);
 void wire_ranks_fini(struct wire_ranks *w);
 
-/* Begins a message that no wait is for. */
+/* Begins a message that wire_ranks_wait does not wait for. */
 struct status wire_ranks_begin(struct wire_ranks *w, struct wire_op *op, int to, enum wire_tag tag,
                                const void *bytes, size_t n);
 
@@ -55,7 +57,7 @@ void wire_ranks_receive(struct wire_ranks *w, int from, enum wire_tag tag, void 
 /* Waits for the messages that were begun; `doing` says what for, as in "a sum". */
 struct status wire_ranks_wait(struct wire_ranks *w, const char *doing);
 
-/* On one node: waits until all ranks have come here, as often as this one. */
+/* Comes to the next meeting of the node's window, and waits until all its ranks have come. */
 struct status wire_ranks_come(struct wire_ranks *w, const char *doing);
 
 /* Waits for all ranks, and returns the same on all (comm_call_judge). */

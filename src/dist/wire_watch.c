@@ -8,14 +8,14 @@
 
 static const int64_t SHORTEST_SLEEP_NS = 50000, LONGEST_SLEEP_NS = 1000000;
 
-/* What a rank sent before it left may still be on its way when its note is there. */
+/* Time for messages that a rank sent before it left: its note may arrive first. */
 static const int64_t LEFT_NS = 200000000;
 
 /* How often a waiting rank looks whether the processes of its node are there: a few system calls. */
 static const int64_t LOOK_NS = 5000000;
 
-/* How long a failing rank tries to tell those that do not listen; mpirun may end it a second after it has
- * lost another. */
+/* How long a failing rank tries to send its error to those that do not listen; mpirun may end it a second
+ * after it has lost another. */
 static const double TELL_S = 0.3;
 
 void wire_watch_pause(int64_t idle_ns, bool is_crowded)
@@ -114,7 +114,7 @@ static void look_who_lives(struct wire_watch *w, int64_t now)
     }
 }
 
-/* A rank that is silent is of no use to anybody, whoever waits for it; who has left may be. */
+/* A rank that is silent is of no use to anybody, whoever waits for it; a rank that has left may be. */
 static void judge_silence(struct wire_watch *w)
 {
     int r = w->heartbeat == NULL ? -1 : heartbeat_silent(w->heartbeat);

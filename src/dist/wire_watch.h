@@ -2,8 +2,8 @@
  * and who is gone.  It is of the world, and shared by all communicators that are parts of it.
  *
  * An error outside of a meeting (a rank that waited too long, or leaves) is sent to all as a note, which
- * every wait looks for; so does it for ranks whose heartbeat has stopped, and for processes of its node that
- * have ended.  The first error that a rank has heard of stays. */
+ * every wait looks for; a wait also looks for ranks whose heartbeat has stopped, and for processes of its
+ * node that have ended.  The first error that a rank has heard of stays. */
 #ifndef KILN_DIST_WIRE_WATCH_H
 #define KILN_DIST_WIRE_WATCH_H
 
@@ -14,17 +14,17 @@
 struct wire_watch {
     struct wire wire;
     struct status failure; /* the first; it stays */
-    struct status note;    /* that is being received; OK: its sender has left */
+    struct status note;    /* note that is being received; OK: its sender has left */
     struct wire_op note_op;
     struct status told;          /* the note that is being sent */
     struct wire_op *told_ops;    /* [size] */
     int64_t *left_ns;            /* [size] when a rank was heard to leave, or seen to be gone; 0: neither */
     bool *is_gone;               /* [size] its process has ended, and did not say so */
     struct heartbeat *heartbeat; /* borrowed; NULL: not yet */
-    const struct node_window *window; /* of this node's ranks, borrowed; NULL: it is not open */
+    const struct node_window *window; /* memory of this node's ranks, borrowed; NULL: it is not open */
     const int *seats;                 /* [size] a rank's place there; -1: it is elsewhere */
     int64_t looked_ns;                /* when it last looked whether the processes of its node live */
-    /* the world was split: not all ranks meet in a call, so each error is told at once */
+    /* the world was split: not all ranks meet in a call, so each error is sent at once */
     bool has_parts;
     bool has_left; /* this rank: it makes no more calls */
 };
@@ -33,10 +33,12 @@ struct wire_watch {
 struct status wire_watch_init(struct wire_watch *w, const struct wire *wire);
 void wire_watch_fini(struct wire_watch *w);
 
-/* Stores this rank's error and tells all others, unless there is one already; returns the one that stays. */
+/* Stores this rank's error and sends it to all others, unless there is one already; returns the one that
+ * stays. */
 struct status wire_watch_fail(struct wire_watch *w, struct status s);
 
-/* The same, but tells nobody: all others know, or will. */
+/* Stores an error, unless there is one already, and sends it to nobody: all others have it, or will get
+ * it. */
 void wire_watch_store(struct wire_watch *w, struct status s);
 
 /* Takes the notes that have come. */
@@ -51,7 +53,7 @@ bool wire_watch_has_left(const struct wire_watch *w, int rank, int64_t now);
 /* Says that this rank makes no more calls. */
 void wire_watch_leave(struct wire_watch *w, struct status why);
 
-/* Bytes of a status that are sent: an OK one goes without the room for its message. */
+/* Bytes of a status that are sent: an OK one is sent without the bytes of its message. */
 size_t wire_status_bytes(const struct status *s);
 
 /* A rank that waits looks again at once, then lets others run first, and at last sleeps, an eighth of the

@@ -60,7 +60,7 @@ static struct status load(const struct wire_entry **entry)
     return status_ok();
 }
 
-/* Started by the launcher of another MPI, each process finds only itself. */
+/* Processes that were started by the launcher of another MPI each find only themselves. */
 static struct status check_size(const struct wire *w, const struct launcher_ranks *told)
 {
     bool is_right = told->size == 0 ? w->size > 1 : w->size == told->size;

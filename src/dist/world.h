@@ -15,8 +15,8 @@ void world_close(struct comm *world, struct status why);
 
 /* A process of kiln uses the first GPU that it sees, so world_open shows each rank of a node another one, by
  * CUDA_VISIBLE_DEVICES, which CUDA reads when it is first used: that of its number on the node, of those in
- * the variable, or if it is not set, of all; with more ranks than GPUs they take turns.  A single GPU in the
- * variable, which a scheduler has chosen for the rank, stays.  For tests. */
+ * the variable, or if it is not set, of all; with more ranks than GPUs, ranks share GPUs in order.  A single
+ * GPU in the variable, which a scheduler has chosen for the rank, stays.  For tests. */
 void world_show_device(int local_rank);
 
 /* The choice, for tests: `list` is the variable's value or NULL, `n_chips` how many GPUs the node has.

@@ -11,7 +11,7 @@
 /* A request is a pointer in Open MPI, and a number in MPICH. */
 union request {
     MPI_Request mpi;
-    void *kept; /* in wire_op */
+    void *kept; /* wire_op.request */
 };
 
 _Static_assert(sizeof(union request) == sizeof(void *), "a request fits into wire_op");

@@ -17,8 +17,8 @@ struct ngram_score {
     double loss; /* cross-entropy of held-out tokens, in nats; they read what the model reads */
     int64_t n_counted, n_samples; /* tokens of the training text; held-out samples; 0: not measured */
     int order;                    /* tokens of the longest n-grams */
-    double seconds;               /* that it took */
-    size_t most_bytes;            /* of memory, at most, while it was measured */
+    double seconds;               /* time that the measurement took */
+    size_t most_bytes;            /* most memory in use while it was measured */
 };
 
 /* A held-out set: batches fixed once, the same at every evaluation. */
@@ -33,6 +33,7 @@ struct status evaluation_init(struct evaluation *e, const struct batch_source *h
                               const struct batch_source *train, int labels, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);
 
+/* trainer_evaluate of the held-out set: losses and accuracies, without learning. */
 struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result);
 
 #endif

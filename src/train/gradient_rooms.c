@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the last bucket has the layer that heads add to. */
+/* Whether the last bucket has the input layer, and heads add to a parameter of it. */
 static bool is_apart(const struct param_buckets *b, const char *tied)
 {
     return tied != NULL && b->bounds[b->n] == MODEL_INPUT_LAYER;

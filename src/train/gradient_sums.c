@@ -12,7 +12,7 @@
 #include "train/trainer_parts.h"
 #include "watch/profile.h"
 
-/* Replicas that share the update need the sums of their shards only. */
+/* Sums a bucket over the replicas. Those that share the update need the sums of their shards only. */
 static void reduce_bucket(struct trainer *t, int bucket)
 {
     struct network *n = &t->net;
@@ -27,8 +27,8 @@ static void reduce_bucket(struct trainer *t, int bucket)
     }
 }
 
-/* The same of one micro-batch of each rank.  The rank's part is taken out of the room, which is then the next
- * bucket's. */
+/* Sums a bucket of one micro-batch of each rank. The rank's part is copied out of the room, which the next
+ * bucket then uses. */
 static void reduce_room(struct trainer *t, int bucket)
 {
     struct exec *x = &t->net.x;
@@ -55,7 +55,8 @@ void gradient_sums_up_to(void *trainer, int bucket)
     }
 }
 
-/* A round is a block of the canonical sum if ranks take turns, and blocks are single micro-batches. */
+/* A round is a block of the canonical sum if micro-batches are dealt to ranks one by one, and blocks are
+ * single micro-batches. */
 static void check_rounds(struct trainer *t, const struct batch_step *batch, int64_t n_rounds)
 {
     const struct gradient_blocks *b = &t->tree.blocks;
@@ -72,7 +73,7 @@ static void check_rounds(struct trainer *t, const struct batch_step *batch, int6
 }
 
 /* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_step_init_part); so all know
- * of as many rounds. */
+ * the same number of rounds. */
 void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch)
 {
     struct trainer_turn *turn = &t->turn;
@@ -90,9 +91,9 @@ void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch)
     }
 }
 
-/* Where ranks divide the rows of the residual stream, what is applied to a rank's own rows has a gradient of
- * these alone.  It is summed once a step, behind the sums over replicas: then it is the least that is sent,
- * and with ZeRO only of the rank's shard. */
+/* Sums, over the ranks that divide the rows of the residual stream, the gradients of parameters that each
+ * rank applies to its own rows only. It runs once a step, after the sums over replicas: then the fewest bytes
+ * are sent, and with ZeRO only those of the rank's shard. */
 static void sum_gradients_of_rows(struct trainer *t)
 {
     const struct param_table *params = &t->net.params;

@@ -42,8 +42,8 @@ static void swap(tensor *a, tensor *b)
     *b = kept;
 }
 
-/* As a binary counter: the ones of `block` are the levels that hold a sum, and a carry adds them up.  The
- * last sum of a carry moves to its level with its buffer. */
+/* Works as a binary counter: the one bits of `block` are the levels that hold a sum, and a carry adds them
+ * up.  The last sum of a carry moves to its level with its buffer. */
 void gradient_tree_add(struct gradient_tree *t, struct exec *x, int block, tensor grad)
 {
     int level = 0;

@@ -4,9 +4,9 @@
  * block each micro-batch adds to the sum of those before it (`+=`); the sums of blocks are added in pairs,
  * those in pairs, and so on, in the order of blocks: ((b0 + b1) + (b2 + b3)) + ...  Ranks that are a smaller
  * power of two have a subtree each, and the communicator adds these in the same manner (dist/comm.h).  So 1,
- * 2, 4 ... ranks get the same bits, up to as many as there are blocks.
+ * 2, 4 ... ranks get the same bits, up to the number of blocks.
  *
- * A rank with k blocks keeps at most log2(k) finished sums besides the one that it computes. */
+ * A rank with k blocks keeps at most log2(k) finished sums in addition to the one that it computes. */
 #ifndef KILN_TRAIN_GRADIENT_TREE_H
 #define KILN_TRAIN_GRADIENT_TREE_H
 
@@ -15,7 +15,7 @@
 
 enum { GRADIENT_TREE_MOST_BLOCKS = 1024, GRADIENT_TREE_MOST_LEVELS = 10 };
 
-/* Of the global batch's blocks those of this rank.  n_all 0: one block, which is this rank's whole part. */
+/* This rank's blocks of the global batch's n_all. n_all 0: one block, which is this rank's complete part. */
 struct gradient_blocks {
     int n_all, first, n;
 };

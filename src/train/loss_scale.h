@@ -39,13 +39,15 @@ struct loss_scale {
     int64_t n_kept; /* overflows since then that did not halve it */
 };
 
+/* A scale at its first value, by the rule with its zeros replaced by their defaults; dynamic unless
+ * rule.fixed is above 0. */
 struct loss_scale loss_scale_of(struct loss_scale_rule rule);
 
-/* After a step with finite gradients. */
+/* Counts a step with finite gradients, and doubles the scale when it is time. */
 void loss_scale_raise(struct loss_scale *s);
 
-/* After a step whose gradients are not finite; false if it cannot be lowered: it is fixed, or at the
- * least. */
+/* Counts a step whose gradients are not finite, and halves the scale unless the hysteresis keeps it; false if
+ * it cannot be lowered: it is fixed, or at the least. */
 bool loss_scale_lower(struct loss_scale *s);
 
 #endif

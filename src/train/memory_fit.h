@@ -15,7 +15,7 @@ struct memory_cut {
     bool can_cut;       /* there is such a flag */
     /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or there is no such flag */
     int64_t recompute;
-    int n_processes;    /* with the same plan that share the host's memory; 0: one */
+    int n_processes;    /* processes with the same plan that share the host's memory; 0: one */
     size_t batch_bytes; /* host memory of the batches, which the plan does not count; about the same however a
                          * step is cut into micro-batches */
 };
@@ -27,13 +27,14 @@ size_t memory_fit_device_bytes(const struct trainer_plan *plan, const struct dev
  * `config` are for micro-batches of `n_sequences`; those of other sizes are in proportion. */
 int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_sequences, size_t budget);
 
-/* STATUS_MEMORY if the plan of `config` needs more than its device has free, or what is beside it more than
- * the host has: how much is needed, how much is free, and with which flags it would fit.  On the cpu the
- * batches are in the device's memory. */
+/* STATUS_MEMORY if the plan of `config` needs more than its device has free, or if the copy for a save and
+ * the batches need more than the host has free. The message says how much is needed, how much is free, and
+ * with which flags it would fit.  On the cpu the batches are in the device's memory. */
 struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
                                struct memory_cut cut);
 
-/* The same for a command: with `dry_run` it only warns, since the run may be meant for another machine. */
+/* Runs memory_fit_check for a command; with `dry_run` an error is only a warning, since the run may be meant
+ * for another machine. */
 struct status memory_fit_require(const struct trainer_config *config, const struct trainer_plan *plan,
                                  struct memory_cut cut, bool dry_run);
 

@@ -135,7 +135,8 @@ void param_engine_fini(struct param_engine *e)
     *e = (struct param_engine){0};
 }
 
-/* What all ranks must have alike: they would wait for each other, or add up other parameters. */
+/* Hash of what must be the same on all ranks: else they would wait for each other, or add up different
+ * parameters. */
 static uint64_t hash_of(const struct param_engine *e)
 {
     const struct optimizer *o = &e->config.optimizer;
@@ -203,7 +204,8 @@ struct status param_engine_start(struct param_engine *e)
 
 /* ---- a step ---- */
 
-/* Of ranks that can share them out in more than one way, a block of micro-batches is added up by itself. */
+/* Ends a block of micro-batches if it is complete. Blocks are summed separately, so that the sum does not
+ * depend on how they are divided among ranks. */
 static void end_block(struct param_engine *e)
 {
     struct trainer *t = &e->trainer;
@@ -258,7 +260,7 @@ double param_engine_rate(const struct param_engine *e, int64_t k)
     return schedule_rate(&e->config.schedule, k);
 }
 
-/* The rest of trainer_step, of gradients that are sums over all micro-batches. */
+/* The rest of trainer_step, once gradients are sums over all micro-batches. */
 static struct status end_step(struct param_engine *e)
 {
     struct trainer *t = &e->trainer;

@@ -15,7 +15,7 @@ struct param_engine_config {
     struct optimizer optimizer;
     struct schedule schedule;
     int64_t n_micro; /* micro-batches of a step, of each rank */
-    /* as many ranks or fewer give the same bits (train/gradient_tree.h); 0: only the same number does */
+    /* most ranks that give the same bits (train/gradient_tree.h); 0: only the same number of ranks does */
     int reproducible_ranks;
     bool shares; /* each rank has the moments of its shard: ZeRO's first stage */
     bool rounds; /* a copy of the weights in bf16 is kept */
@@ -31,9 +31,9 @@ struct param_engine {
     const struct comm *world; /* borrowed */
     int64_t n_given;          /* micro-batches of the step that has begun */
     int64_t step;             /* updates so far */
-    /* of the latest step: the mean of its losses, the norm of the mean gradient before clipping */
+    /* mean of the losses of the latest step, and norm of its mean gradient before clipping */
     double loss, norm;
-    double rate; /* and the learning rate that it took */
+    double rate; /* learning rate of the latest step */
 };
 
 /* Takes the table, also on failure; the weights are 0.  All ranks call it with the same table.
@@ -57,7 +57,8 @@ struct status param_engine_take(struct param_engine *e, double loss);
  * not finite, and the first such parameter is named; nothing was updated, and the step begins anew. */
 struct status param_engine_step(struct param_engine *e, bool *updated);
 
-/* After the weights were changed by anything but an update: rounds their copy, and begins the step anew. */
+/* Rounds the copy of the weights and begins the step anew; call it after the weights were changed by anything
+ * but an update. */
 void param_engine_restart(struct param_engine *e);
 
 /* The rate of step k, 1 for the first. */
@@ -66,7 +67,7 @@ double param_engine_rate(const struct param_engine *e, int64_t k);
 /* Writes DIRECTORY/ckpt_STEP, each rank its slices, and returns when it is durable; makes the directory. */
 struct status param_engine_save(struct param_engine *e, const char *directory);
 
-/* Goes on from DIRECTORY/ckpt_STEP, or with step -1 from the newest that is whole; *found is false, and
+/* Resumes from DIRECTORY/ckpt_STEP, or with step -1 from the newest that is complete; *found is false, and
  * nothing changed, if the directory has none.  An error is the engine's last: some of its weights may be
  * those of the file.  Any number of ranks may have written it, at any stage of ZeRO.  A step that has begun
  * is dropped. */

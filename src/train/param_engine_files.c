@@ -1,4 +1,4 @@
-/* Checkpoints of an engine: those of model/checkpoint.h, whose config.json lists the parameters in place of a
+/* Checkpoints of an engine: those of model/checkpoint.h, whose config.json lists the parameters instead of a
  * model. */
 #include "io/dir_lock.h"
 #include "io/file.h"
@@ -64,7 +64,7 @@ struct status param_engine_save(struct param_engine *e, const char *directory)
 
 /* ---- reading ---- */
 
-/* On rank 0: the step of the checkpoint to go on from, -1 if there is none. */
+/* Sets *chosen, on rank 0, to the step of the checkpoint to resume from, -1 if there is none. */
 static struct status choose(int64_t *chosen, const char *directory, int64_t step)
 {
     struct checkpoint c;

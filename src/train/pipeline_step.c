@@ -19,7 +19,7 @@ struct pipeline {
 };
 
 /* Gradients go the other way, and with two stages from the same rank to the same rank as activations:
- * messages are told apart by their order, so they take two communicators. */
+ * messages are distinguished by their order, so they take two communicators. */
 static const struct comm *backward_comm(const struct mesh *m)
 {
     return m->pipe.size == 2 ? &m->ends : &m->pipe;
@@ -110,7 +110,8 @@ static bool is_tied(const struct trainer *t)
     return t->config.net.model->tied != NULL && t->mesh.ends.size == 2;
 }
 
-/* The heads' gradient of it, of all micro-batches. */
+/* Sends the heads' gradient of the tied parameter, over all micro-batches, to the input layer's stage, which
+ * adds it to its own. */
 static void send_tied_gradient(struct trainer *t)
 {
     const struct mesh *m = &t->mesh;
@@ -122,8 +123,8 @@ static void send_tied_gradient(struct trainer *t)
     }
 }
 
-/* Sending the weights costs as many bytes as sending the gradient would, and the heads' stage needs no
- * moments for them. */
+/* Sending the weights costs the same number of bytes as sending the gradient would, and the heads' stage
+ * needs no moments for them. */
 void pipeline_share_tied(struct trainer *t)
 {
     const struct mesh *m = &t->mesh;
@@ -141,7 +142,7 @@ void pipeline_share_tied(struct trainer *t)
 
 /* ---- a step ---- */
 
-/* The gradients of some micro-batches that are added to one another. */
+/* Computes the gradients of a block of micro-batches, which are added to one another. */
 static void run_block(struct pipeline *p, const struct batch_step *block)
 {
     p->batch = block;
@@ -152,7 +153,7 @@ static void run_block(struct pipeline *p, const struct batch_step *block)
     }
     struct exec *x = &p->t->net.x;
     struct status fits = pipeline_check(&p->shape);
-    if (failed(fits)) { /* on all ranks alike */
+    if (failed(fits)) { /* the same on all ranks */
         x->status = failed(x->status) ? x->status : fits;
         return;
     }
@@ -166,7 +167,7 @@ static void run_block(struct pipeline *p, const struct batch_step *block)
     }
 }
 
-/* Of a sum that does not depend on the ranks (gradient_tree.h), one block after the other. */
+/* Runs one block after the other, for a sum that does not depend on the ranks (gradient_tree.h). */
 static void run_blocks(struct pipeline *p, const struct batch_step *part)
 {
     struct gradient_blocks blocks = p->t->tree.blocks;

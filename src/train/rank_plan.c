@@ -2,9 +2,9 @@
 
 #include "data/prefetch.h"
 
-/* What the stage needs to know of the model's parameters. */
+/* Sizes of the parameters of a rank's part of the model. */
 struct shape {
-    int64_t n_elements; /* of a flat buffer, without copies of other ranks' parameters */
+    int64_t n_elements; /* elements of a flat buffer, without copies of other ranks' parameters */
     int64_t n_vectors;  /* elements of vectors that passes read in fp32 (pass/vector_places.h) */
     int64_t n_chunks;
     int64_t shard, rank; /* the largest shard, and whose it is */
@@ -118,13 +118,13 @@ double rank_plan_exchanged(const struct rank_plan *p, const struct trainer_confi
     return sums * p->reduced_bytes + p->gathered_bytes;
 }
 
-/* What each of n ranks sends of a sum that all have. */
+/* Bytes that each of n ranks sends for a sum that all get. */
 static double sum_bytes(double bytes, int n)
 {
     return 2 * bytes * (n - 1) / n;
 }
 
-/* The heads' stage tells its losses to the others; replicas add them up. */
+/* The heads' stage sends its losses to the other stages; replicas sum them. */
 static void count_numbers(struct rank_plan *p, const struct trainer_ranks *r)
 {
     const struct trainer_plan *t = &p->trainer;
@@ -161,7 +161,7 @@ static double count_of_rows(const struct network_config *c, const struct param_t
     return n;
 }
 
-/* Of the parameters of a part of the model. */
+/* Sets *n to what `count` counts in the parameters of a part of the model. */
 static struct status count_in(double *n, const struct network_config *c, const struct param_part *part,
                               double (*count)(const struct network_config *c, const struct param_table *t))
 {
@@ -174,8 +174,8 @@ static struct status count_in(double *n, const struct network_config *c, const s
     return s;
 }
 
-/* The exchanges of each micro-batch and of the update, and the sum of gradients of own rows once a step: with
- * ZeRO of the rank's shard. */
+/* Counts the exchanges of each micro-batch and of the update, and once a step the sum of gradients of own
+ * rows, with ZeRO those of the rank's shard. */
 static struct status find_tensor_bytes(struct rank_plan *p, const struct trainer_config *c)
 {
     const struct trainer_ranks *r = &c->ranks;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells the first one. */
+/* Outcome that a rank reports to the first one. */
 struct told {
     struct status status;
     struct checkpoint_part part;
@@ -19,7 +19,8 @@ static struct exec host_exec(void)
     return (struct exec){.device = &device_cpu, .layer_index = -1};
 }
 
-/* On the first rank: the worst of all statuses, and with `parts` the parts of all. */
+/* Returns, on the first rank, the worst of all statuses; fills `parts`, unless NULL, with the parts of all
+ * ranks. */
 static struct status hear(const struct comm *comm, struct exec *x, struct told mine,
                           struct checkpoint_part *parts)
 {
@@ -41,7 +42,7 @@ static struct status hear(const struct comm *comm, struct exec *x, struct told m
     return worst;
 }
 
-/* The first rank's word, on all. */
+/* Returns the first rank's verdict on all ranks. */
 static struct status announce(const struct comm *comm, struct exec *x, struct status verdict)
 {
     comm_broadcast(comm, x, bytes_of(&verdict, sizeof verdict), 0);
@@ -55,7 +56,7 @@ static struct status collect(const struct comm *comm, struct exec *x, struct tol
         return hear(comm, x, mine, parts);
     }
     comm_send(comm, x, bytes_of(&mine, sizeof mine), 0);
-    return mine.status; /* replaced by the first rank's word */
+    return mine.status; /* replaced by the first rank's verdict */
 }
 
 static struct status named(struct status s, const struct checkpoint_contents *c)

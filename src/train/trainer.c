@@ -4,7 +4,7 @@
  * 2. zeros in the sums and in the gradients that are sums (trainer_clear);
  * 3. for each micro-batch: send, forward, heads with loss, backward (micro_step; in a pipeline
  *    pipeline_step.c);
- * 4. sums over ranks (gradient_sums.c), a bucket at a time, while the backward goes on;
+ * 4. sums over ranks (gradient_sums.c), a bucket at a time, while the backward continues;
  * 5. norm of all gradients, update, weights to the ranks that share the update (trainer_run_update);
  * 6. the step's only wait, for the norm and the sums (read_results).
  *
@@ -53,7 +53,8 @@ void trainer_clear_added(struct trainer *t)
     }
 }
 
-/* Where no rank has the whole master: what passes read, as they read it. */
+/* Gathers the weights that passes read, in the dtypes in which they read them, where no rank has the complete
+ * master. */
 static void gather_copies(struct trainer *t)
 {
     network_copy_vectors(&t->net);
@@ -111,8 +112,8 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
                                       rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step)};
 }
 
-/* Ranks sum a bucket once the last micro-batch has queued it, or every micro-batch where ranks share
- * gradients; with a tree of blocks only after the tree is summed. */
+/* Sets when ranks sum a bucket: once the last micro-batch has queued it, or every micro-batch where ranks
+ * share gradients; with a tree of blocks only after the tree is summed. */
 static void set_gradient_done(struct trainer *t, bool sums)
 {
     struct stage *s = &t->net.stage;
@@ -183,7 +184,8 @@ static struct status abandon(struct trainer *t, struct trainer_result *result)
     return t->net.x.status;
 }
 
-/* The gradients of some micro-batches that are added to one another; `last`: none follow in this step. */
+/* Queues a block of micro-batches whose gradients are added to one another; `last`: none follow in this
+ * step. */
 static void queue_block(struct trainer *t, const struct batch_step *batch, bool last)
 {
     struct exec *x = &t->net.x;
@@ -230,7 +232,7 @@ static void queue_passes(struct trainer *t, const struct batch_step *batch)
     }
 }
 
-/* A step that is abandoned is so on all ranks, before the same round. */
+/* A step is abandoned on all ranks before the same round. */
 void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch)
 {
     if (t->mesh.pipe.size > 1) {
@@ -310,7 +312,7 @@ void trainer_begin_step(struct trainer *t, int64_t step, int64_t update_number, 
     optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, t->numbers.scalars);
 }
 
-/* Of all groups: a collective that was given up leaves anything in its tensors. */
+/* Checks all groups: a collective that was given up leaves undefined contents in its tensors. */
 static struct status check_groups(const struct mesh *m)
 {
     TRY(comm_check(&m->tensor));
@@ -344,8 +346,8 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
     return failed(sums) ? sums : failed(s) ? s : t->net.x.status;
 }
 
-/* The gradients of all shards, a bucket at a time, through the bucket's room: from the input layer up, as
- * they are in one buffer. */
+/* Looks at the gradients of all shards, a bucket at a time, through the bucket's room: from the input layer
+ * up, as they are in one buffer. */
 static void look_at_shards(struct culprit *culprit, struct trainer *t)
 {
     struct update *u = &t->update;
@@ -415,7 +417,7 @@ struct status trainer_update(struct trainer *t, const struct batch_step *batch, 
     return name_nonfinite(t, step, result);
 }
 
-/* The heads' stage has them. */
+/* Broadcasts the sums from the heads' stage, which computes them. */
 void trainer_share_sums(struct trainer *t)
 {
     const struct comm *stages = &t->mesh.pipe;

@@ -26,24 +26,25 @@
 #include "train/update.h"
 
 struct trainer_config {
-    /* its limits are those of every micro-batch, evaluation included; what it has of the model is found from
-     * `ranks` */
+    /* network of this rank; its limits hold for every micro-batch, evaluation included; its part of the model
+     * follows from `ranks` */
     struct network_config net;
-    struct trainer_ranks ranks; /* that train together, and which of them this is */
+    struct trainer_ranks ranks; /* ranks that train together, and which of them this is */
     struct optimizer optimizer;
     struct param_rates rates;
     /* losses are the mean of each micro-batch's mean, as in the replaced scripts; else they are divided by
      * the counts of the global batch */
     bool mean_of_micro_batches;
-    int64_t bucket_elements;             /* of a sum of gradients (core/param_buckets.h); 0: the default */
+    /* elements in one sum of gradients (core/param_buckets.h); 0: the default */
+    int64_t bucket_elements;
     bool saving;                         /* checkpoints will be written (task/save_run.h) */
-    uint64_t seed;                       /* of the initial weights and of dropout */
+    uint64_t seed;                       /* seed of the initial weights and of dropout */
     struct loss_scale_rule loss_scale;   /* fp16 only */
-    bool counts_zeros, measures_weights; /* for trainer_result's n_zeros and weight_norm */
+    bool counts_zeros, measures_weights; /* steps set n_zeros and weight_norm of trainer_result */
 };
 
-/* Where the numbers of a step's result are on the device.  The first must be finite for an update; zeros are
- * there as the root of their number. */
+/* Places of the numbers of a step's result on the device. The first TRAINER_N_FINITE must be finite for an
+ * update; TRAINER_ZEROS has the root of the number of zeros. */
 enum {
     TRAINER_NORM,
     TRAINER_SUMS,
@@ -55,19 +56,19 @@ enum {
 
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
-    struct network_plan net;  /* its total_bytes are of the device's memory: of all here but saving_bytes */
-    int64_t n_model_params;   /* of the whole model, of which net.n_params are here */
-    int64_t n_frozen;         /* of net.n_params, parameters that no update touches */
+    struct network_plan net;  /* with total_bytes of the device's memory: all here but saving_bytes */
+    int64_t n_model_params;   /* parameters of the complete model; net.n_params of them are here */
+    int64_t n_frozen;         /* parameters of net.n_params that no update touches */
     size_t gradient_bytes;    /* with the sums of blocks */
     size_t optimizer_bytes;   /* both moments, sums for norms, and histories of factors in fp8 */
     size_t saving_bytes;      /* copy of master and moments for a save: host memory, not the trainer's */
-    size_t total_bytes;       /* of everything above */
+    size_t total_bytes;       /* bytes of everything above */
     double micro_flops;       /* forward and backward of the largest micro-batch */
-    double micro_bytes;       /* moved by its ops, each tensor once */
-    double peer_bytes;        /* that it sends to the other slices (dev/peers.h) */
-    double update_peer_bytes; /* that an update sends to them, once a step */
-    /* sums of chunks that an update adds up over the ranks of all parts of the model, and over those with
-     * the slices of its layers alone (train/update.h); 0: it has the whole model */
+    double micro_bytes;       /* moved by the micro-batch's ops, each tensor once */
+    double peer_bytes;        /* bytes that a micro-batch sends to the other slices (dev/peers.h) */
+    double update_peer_bytes; /* bytes that an update sends to them, once a step */
+    /* bytes of the sums of chunks that an update adds up over the ranks of all parts of the model, and over
+     * those with the slices of its layers alone (train/update.h); 0: the rank has the complete model */
     double part_sum_bytes, slice_sum_bytes;
 };
 
@@ -87,7 +88,7 @@ struct trainer {
     /* flat buffers in the order of net.params, fp32 (fp64 in tests of fp64): grad has [n_elements] of the
      * network, or those of the shard where ranks share gradients; the moments have those of the shard */
     tensor grad, exp_avg, exp_avg_sq;
-    struct gradient_rooms rooms; /* where ranks share them: those of a micro-batch, a bucket at a time */
+    struct gradient_rooms rooms; /* where ranks share gradients: those of a micro-batch, a bucket at a time */
     /* [n] the gradient of model->tied from heads on another rank; null where none comes */
     tensor tied_part;
     struct gradient_tree tree; /* sums of blocks of micro-batches */
@@ -95,10 +96,10 @@ struct trainer {
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
     void *grads; /* the model's views */
-    /* which elements of the buffers this rank updates; the moments are those of its shard */
+    /* update of this rank's shard of the buffers; the moments are those of this shard */
     struct update update;
     /* [ranks + 1] elements at which the shards' vectors begin in net.vectors; NULL where the master is
-     * whole */
+     * complete */
     int64_t *vector_bounds;
     /* [n_added] parameters whose gradients are sums, so they begin at 0, and frozen ones */
     struct optim_span *added;
@@ -107,31 +108,32 @@ struct trainer {
     /* The mesh of the ranks, for tensors of the device; until trainer_join the other ranks are emulated. */
     struct mesh mesh;
     struct comm_emulated absent;
-    struct comm_device device_ranks; /* that the mesh is of */
+    struct comm_device device_ranks; /* communicator of the mesh's ranks */
     struct comm_peers peers;         /* mesh.tensor, as layers see it */
     struct mesh_sent sent;           /* by this rank in its steps so far, without evaluations */
 
-    struct stage_numbers numbers; /* of the running step: dropout key, scalars of the update, loss factors */
+    /* numbers of the running step: dropout key, scalars of the update, loss factors */
+    struct stage_numbers numbers;
 
-    /* For tests, in place of the sums over replicas: called when the gradients of a bucket of
-     * net.stage.buckets are those of the whole step, like stage.gradient_done in its last micro-batch.
+    /* For tests, instead of the sums over replicas: called when the gradients of a bucket of
+     * net.stage.buckets are those of the complete step, like stage.gradient_done in its last micro-batch.
      * NULL: the sums over replicas. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
 
-    struct tensor_log *tensor_log; /* of what the steps compute; NULL: none */
+    struct tensor_log *tensor_log; /* log of what the steps compute; NULL: none */
 
     const struct micro_hook *micro_hook; /* NULL: nobody asks.  Borrowed */
     struct trainer_turn {
         int64_t n, n_done; /* micro-batches of this rank in the running step */
         bool abandoned;    /* micro_hook has ended it */
-        int n_summed;  /* buckets of which replicas have summed the gradients, where they share gradients */
-        int64_t round; /* in this round of micro-batches, one on each rank; */
-        bool is_empty; /* this rank has none in it */
+        int n_summed;      /* buckets whose gradients replicas have summed, where they share gradients */
+        int64_t round;     /* round of micro-batches, one on each rank, that is running */
+        bool is_empty;     /* this rank has no micro-batch in the round */
     } turn;
 };
 
-/* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that
+/* Validates the configuration by running a complete micro-step on the plan table; allocates nothing that
  * stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
 
@@ -144,6 +146,7 @@ struct status trainer_count(const struct trainer_config *config, const struct op
 /* Allocates what is planned.  For training the weights are initialised from the seed, else they are zero. */
 struct status trainer_init(struct trainer *t, const struct trainer_config *config);
 
+/* Leaves the other ranks and frees everything.  Safe on a zeroed struct. */
 void trainer_fini(struct trainer *t);
 
 /* Replaces the weights by random ones, drawn from the seed. */
@@ -153,7 +156,7 @@ struct status trainer_initialize(struct trainer *t);
  * has a GPU (dist/comm_device.h); the order of sums is set here.  NULL: no GPU. */
 struct status trainer_join(struct trainer *t, const struct comm *world, const struct comm_nccl_config *nccl);
 
-/* Leaves them again, which all ranks do; also a part of trainer_fini. */
+/* Leaves the other ranks again, which all ranks do; trainer_fini does it too. */
 void trainer_leave(struct trainer *t);
 
 /* Whether ranks share gradients, so that `grad` has those of this one's shard. */
@@ -191,7 +194,7 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result);
 
-/* Its parts, for batches that are not all there at once; `counts` has their n_labels. */
+/* The parts of trainer_evaluate, for batches that are not all there at once; `counts` has their n_labels. */
 void trainer_evaluate_begin(struct trainer *t);
 void trainer_evaluate_batch(struct trainer *t, const struct batch *batch);
 struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *counts,

@@ -29,7 +29,7 @@ int trainer_ranks_chunks(const struct trainer_ranks *r)
     return r->shape.pp > 1 && r->cut.n_chunks > 0 ? r->cut.n_chunks : 1;
 }
 
-/* Every batch has a multiple of BATCH_TOKEN_BUCKET rows, and of no other number. */
+/* Batches have multiples of BATCH_TOKEN_BUCKET rows; a divisor of it divides all of them. */
 static struct status check_rows(const struct model *m, int n)
 {
     FAIL_IF(!m->type->divides_rows, STATUS_USAGE,

@@ -1,5 +1,5 @@
-/* trainer_ranks: what of a training one rank of a mesh (dist/mesh.h) does: which layers of the model and
- * which slice of them, which shard of the update and of the gradients (ZeRO, Rajbhandari et al. 2020,
+/* trainer_ranks: the part of a training that one rank of a mesh (dist/mesh.h) does: which layers of the model
+ * and which slice of them, which shard of the update and of the gradients (ZeRO, Rajbhandari et al. 2020,
  * arXiv:1910.02054, section 5), which blocks of the sums of gradients, and which slice of a checkpoint.
  *
  * All of it follows from the few numbers of struct trainer_ranks, so a rank is planned in the same way
@@ -21,14 +21,15 @@ struct mesh_cut {
 
 struct trainer_ranks {
     struct mesh_shape shape; /* 0 in a direction: 1 */
-    struct mesh_place place; /* of this rank */
+    struct mesh_place place; /* this rank's */
     struct mesh_cut cut;
     /* ZeRO's stage among the replicas.  0: each has everything; 1: each updates a shard, and has the
      * moments of this shard alone; 2: it also has the gradients of this shard alone, summed after each
      * micro-batch. */
     int zero_stage;
-    int reproducible; /* as many replicas or fewer give the same bits (gradient_tree.h); 0: only as many do */
-    int64_t n_micro;  /* micro-batches of a replica in a step, at most: plans and pipelines need it */
+    /* most replicas that give the same bits (gradient_tree.h); 0: only the same number does */
+    int reproducible;
+    int64_t n_micro; /* micro-batches of a replica in a step, at most: plans and pipelines need it */
 };
 
 /* The shards of the update, at least one; and this rank's. */
@@ -44,8 +45,8 @@ struct gradient_blocks trainer_ranks_blocks(const struct trainer_ranks *r);
 /* Chunks of a stage, of which a mesh without stages has one. */
 int trainer_ranks_chunks(const struct trainer_ranks *r);
 
-/* Sets what `net` has of the model, and how many micro-batches are in flight.  STATUS_USAGE says what of the
- * model does not divide, or cannot be combined. */
+/* Sets net's part of the model, and how many micro-batches are in flight. STATUS_USAGE: the model cannot be
+ * divided so, or the settings cannot be combined. */
 struct status trainer_ranks_place(struct trainer_ranks *r, struct network_config *net);
 
 #endif

@@ -1,8 +1,8 @@
 /* trainer_result: the numbers that a step or an evaluation leaves: the model's sums over labels, and the norm
  * of the gradients.
  *
- * It is read from the device once, at the end of a step.  After data_parallel_step the sums and counts are of
- * all ranks; a rank's own are never reported. */
+ * It is read from the device once, at the end of a step.  Sums and counts are those of all ranks; a rank's
+ * own are never reported. */
 #ifndef KILN_TRAIN_TRAINER_RESULT_H
 #define KILN_TRAIN_TRAINER_RESULT_H
 
@@ -13,14 +13,15 @@ struct trainer_result {
     struct trainer_sum {
         const struct model_sum *of;
         double sum;
-        int64_t count;       /* of labels */
+        int64_t count;       /* labels in the sum */
     } sums[MODEL_MOST_SUMS]; /* [n_sums] in the order of the model's */
     double grad_norm;        /* before clipping, without the loss scale; steps only */
-    int64_t n_zeros;         /* of the gradients' elements; 0 unless they are counted */
-    double weight_norm;      /* of all weights that are not frozen, after the update; 0 unless measured */
-    double loss_scale;       /* used in this step; 1 except in fp16 */
-    int64_t skipped;         /* 1: something was not finite at this scale, so nothing was updated */
-    bool abandoned; /* the step ended before its last micro-batch: nothing was updated, no sum is whole */
+    int64_t n_zeros;         /* zeros among the elements of the gradients; 0 unless they are counted */
+    /* norm of all weights that are not frozen, after the update; 0 unless measured */
+    double weight_norm;
+    double loss_scale; /* used in this step; 1 except in fp16 */
+    int64_t skipped;   /* 1: something was not finite at this scale, so nothing was updated */
+    bool abandoned; /* the step ended before its last micro-batch: nothing was updated, no sum is complete */
 };
 
 /* The mean of a sum over its labels, 0 without labels. */
@@ -31,7 +32,7 @@ struct trainer_sum_words {
     char text[48];
 } trainer_sum_words(const struct trainer_sum *sum);
 
-/* What is minimised: the sum of the means of all losses. */
+/* The minimised loss: the sum of the means of all losses. */
 double trainer_result_loss(const struct trainer_result *r);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/* Where the heads that read the input layer's parameter, too, are on another rank. */
+/* Carves memory for the heads' gradient of the tied parameter, where the input layer is here and the heads
+ * are on another rank. */
 static void carve_tied(struct trainer *t, struct arena *a)
 {
     const struct model *m = t->config.net.model;
@@ -31,7 +32,7 @@ static void carve_gradients(struct trainer *t, struct arena *a)
     gradient_tree_carve(&t->tree, a, trainer_ranks_blocks(&t->config.ranks), vector, n);
 }
 
-/* Carves what a trainer has besides its network's weights, in the order of the plan's table. */
+/* Carves all of a trainer but its network's weights, in the order of the plan's table. */
 static void carve_state(struct trainer *t, struct arena *a)
 {
     const struct trainer_config *c = &t->config;
@@ -64,14 +65,14 @@ static struct status find_added(struct trainer *t)
     FAIL_IF(t->added == NULL, STATUS_MEMORY, "out of memory for the spans of %d parameters", t->net.params.n);
     for (int i = 0; i < t->net.params.n; i++) {
         const struct param *p = &t->net.params.params[i];
-        if (!p->by_product || p->rate == 0) { /* a diagnosis reads those of frozen ones, too */
+        if (!p->by_product || p->rate == 0) { /* a diagnosis reads the gradients of frozen ones, too */
             t->added[t->n_added++] = (struct optim_span){.offset = p->offset, .n = param_count(p)};
         }
     }
     return status_ok();
 }
 
-/* Ranks that share the update in equal parts have the moments of just these. */
+/* Ranks that share the update in equal parts have the moments of just these elements. */
 struct param_shard trainer_saved(const struct trainer *t)
 {
     const struct trainer_ranks *r = &t->config.ranks;
@@ -80,7 +81,7 @@ struct param_shard trainer_saved(const struct trainer *t)
     return (struct param_shard){int_larger(s.begin, copies), int_larger(s.end, copies)};
 }
 
-/* From the lowest layer that has a backward to the highest that is here. */
+/* The buckets span the layers from the lowest that has a backward to the highest that is here. */
 static struct param_buckets buckets_of(const struct trainer *t)
 {
     const struct param_part *part = &t->net.config.part;
@@ -88,7 +89,7 @@ static struct param_buckets buckets_of(const struct trainer *t)
     int64_t first = part->ranges[0].first, end = part->ranges[part->n_ranges - 1].end;
     first = lowest > first && lowest < end ? lowest : first;
     return trainer_shares_gradients(t)
-               ? param_buckets_of_layers(first, end) /* the room of the largest is memory */
+               ? param_buckets_of_layers(first, end) /* larger buckets would need more memory */
                : param_buckets_of(&t->net.params, first, end, t->config.bucket_elements);
 }
 
@@ -127,8 +128,8 @@ static struct status find_rates_in(const struct trainer *t, struct param_table *
     return status_ok();
 }
 
-/* Of a part of the model they are what they are in the whole, which knows all names and layers; nobody here
- * updates a copy. */
+/* Copies the rates from the table of the complete model, which has all names and layers, to that of a part.
+ * Copies of parameters get rate 0: they are updated elsewhere. */
 static void take_rates(struct param_table *params, const struct param_table *model)
 {
     for (int i = 0; i < params->n; i++) {
@@ -139,8 +140,8 @@ static void take_rates(struct param_table *params, const struct param_table *mod
     }
 }
 
-/* `all` becomes the table of all layers, where this rank has a part of them: that of the first slice, which
- * is the largest. */
+/* Finds the rates of this rank's parameters. Where the rank has a part of the layers, `all` becomes the table
+ * of all layers: that of the first slice, which is the largest. */
 static struct status find_rates(struct trainer *t, struct param_table *all)
 {
     const struct model *m = t->config.net.model;
@@ -164,7 +165,7 @@ static int64_t count_whole(const struct param_table *params)
     return n;
 }
 
-/* Until the others are joined this rank is one of a mesh whose other ranks are not there. */
+/* Opens a mesh whose other ranks are emulated, until trainer_join joins them. */
 static struct status emulate_ranks(struct trainer *t)
 {
     const struct trainer_ranks *r = &t->config.ranks;
@@ -182,7 +183,8 @@ static struct status emulate_ranks(struct trainer *t)
 static struct status declare_over(struct trainer *t, struct param_table *all)
 {
     TRY(find_rates(t, all));
-    /* of the whole model: a gradient passes through a part that learns nothing to one below that does */
+    /* count in the complete model: a gradient passes through a part that learns nothing to one below that
+     * does */
     t->net.stage.n_frozen = param_rates_lowest(all->n > 0 ? all : &t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
     const struct trainer_ranks *r = &t->config.ranks;
@@ -223,7 +225,7 @@ static struct status view_gradients(struct trainer *t)
     return status_ok();
 }
 
-/* Of the chunk that is selected; without learning, the heads by `heads`. */
+/* Runs the passes of the selected chunk; without learning, the forward, and `heads` for the heads. */
 static void plan_chunk(struct trainer *t, void (*heads)(struct trainer *t))
 {
     stage_forward(&t->net.stage, t->config.net.learns);
@@ -245,7 +247,8 @@ static void answer(struct trainer *t)
     stage_heads(&t->net.stage, false);
 }
 
-/* Runs a whole step of one micro-batch of the largest size on the plan table, which checks and counts it. */
+/* Runs a complete step of one micro-batch of the largest size on the plan table, which checks and counts
+ * it. */
 static void plan_micro_step(struct trainer *t)
 {
     stage_carve_largest(&t->net.stage);
@@ -299,7 +302,7 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     return status_ok();
 }
 
-/* The ops of trainer_step, or of stage_infer. */
+/* Passes the ops of trainer_step, or of stage_infer, to `ops`. */
 static struct status count_over(struct trainer *t, const struct trainer_config *config, const struct ops *ops,
                                 const struct batch *batch, bool whole_step)
 {
@@ -367,7 +370,7 @@ struct status trainer_init(struct trainer *t, const struct trainer_config *confi
     t->config = *config;
     struct status s = init_planned(t, &plan);
     if (!failed(s) && config->net.learns) {
-        s = trainer_initialize(t); /* elsewhere they are read from files */
+        s = trainer_initialize(t); /* without learning, weights are read from files */
     }
     if (failed(s)) {
         trainer_fini(t);

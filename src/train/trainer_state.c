@@ -25,8 +25,8 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
     return status_ok();
 }
 
-/* The part of a flat buffer, which begins at element `begin` of the whole, that lies in a shard; it may be
- * empty. */
+/* The part of a flat buffer that lies in a shard; it may be empty. The buffer begins at element `begin` of
+ * the complete one. */
 static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
 {
     return tensor_slice(flat, shard.begin - begin, shard.end - shard.begin);
@@ -43,7 +43,7 @@ void trainer_state_slices(const struct trainer *t, struct checkpoint_contents *c
     contents->master_begin = contents->moments_begin = own.begin;
 }
 
-/* After the ops queued so far. */
+/* Reads the histories for fp8; they are written after the ops queued so far. */
 static struct status resume_histories(struct trainer *t, const struct training_state *from)
 {
     struct host_view histories;
@@ -96,7 +96,8 @@ struct status trainer_state_resume(struct trainer *t, const struct training_stat
     return resume_histories(t, from);
 }
 
-/* The master's shards of all ranks on the first one, in `flat` [all elements] of its memory. */
+/* Collects the master's shards of all ranks on the first rank, in `flat` [all elements] of its host
+ * memory. */
 static struct status collect_master(struct trainer *t, const struct comm *world, tensor flat)
 {
     struct exec host = {.device = &device_cpu, .layer_index = -1};

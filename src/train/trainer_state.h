@@ -1,7 +1,7 @@
 /* trainer_state: a trainer's weights and moments from checkpoints, whatever memory its device has.
  *
- * A state has elements of the whole model; a rank reads only those that its trainer holds: all weights, and
- * the moments of its shard.  The number of ranks that wrote the state does not matter. */
+ * A state has elements of the complete model; a rank reads only those that its trainer holds: all weights,
+ * and the moments of its shard.  The number of ranks that wrote the state does not matter. */
 #ifndef KILN_TRAIN_TRAINER_STATE_H
 #define KILN_TRAIN_TRAINER_STATE_H
 
@@ -10,11 +10,11 @@
 #include "train/trainer.h"
 
 /* Files that only some checkpoints have. */
-#define TRAINER_STATE_CHOICES_FILE   "cublaslt.cache"  /* the algorithms of the run on a GPU */
+#define TRAINER_STATE_CHOICES_FILE   "cublaslt.cache"  /* algorithms of the run on a GPU */
 #define TRAINER_STATE_HISTORIES_FILE "fp8.safetensors" /* histories of factors in fp8 */
-#define TRAINER_STATE_HISTORIES      "histories"       /* its tensor */
+#define TRAINER_STATE_HISTORIES      "histories"       /* tensor in that file */
 
-/* Adds those files to the contents of a save.  contents->owned is the text of choices. */
+/* Adds these files to the contents of a save.  contents->owned is the text of choices. */
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
 
 /* Sets the table and the tensors of a save, of the slice that this rank writes. */

@@ -48,7 +48,7 @@ static bool is_counted(const struct param_table *params, const struct param *p)
 
 static void add_run(struct update *u, int64_t from, int64_t at, int64_t n)
 {
-    if (n == 0) { /* of a slice that has no words */
+    if (n == 0) { /* a slice may have no words */
         return;
     }
     struct update_run *last = u->n_runs > 0 ? &u->runs[u->n_runs - 1] : NULL;
@@ -59,14 +59,14 @@ static void add_run(struct update *u, int64_t from, int64_t at, int64_t n)
     }
 }
 
-/* Chunks of a parameter in all its slices, which have as many each; `p` is of the largest slice. */
+/* Chunks of a parameter in all its slices, which have the same number each; `p` is of the largest slice. */
 static int64_t chunks_of_model(const struct param *p, int n_slices)
 {
     return param_is_full(p) ? chunks_of(p) : n_slices * chunks_of(p);
 }
 
-/* The spans of the parameter whose chunks here are [from, from + n), of which there is at most one, read sums
- * of the chunks that the model has of it from `at` on. */
+/* Adds the span of a parameter, at most one, whose chunks here begin at `from`: in the model they are the
+ * n_of_model chunks from `at` on. */
 static void add_model_span(struct update *u, int64_t *span, int64_t from, int64_t at, int64_t n_of_model)
 {
     if (*span < u->n_spans && u->spans[*span].first_chunk == from) {
@@ -76,7 +76,8 @@ static void add_model_span(struct update *u, int64_t *span, int64_t from, int64_
     }
 }
 
-/* In the order of the model's table, copies aside. */
+/* Finds the runs and model_spans. The parameters of a part are in the order of the model's table, except for
+ * copies. */
 static void find_places(struct update *u, const struct param_table *params, const struct param_table *model)
 {
     const struct param *m = model->params;
@@ -167,7 +168,7 @@ tensor update_own_param(const struct update *u, const struct param *p, tensor fl
     return begin < end ? tensor_slice(flat, begin - u->shard.begin, end - begin) : NULL_TENSOR;
 }
 
-/* The same of sums of all chunks. */
+/* The part of the sums of all chunks that is this rank's shard. */
 static tensor own_chunks(const struct update *u, tensor sums)
 {
     int64_t begin = u->chunk_bounds[u->rank], end = u->chunk_bounds[u->rank + 1];
@@ -189,7 +190,8 @@ static void sum(const struct comm *c, struct exec *x, tensor t)
     }
 }
 
-/* of_model = the sums of all slices' chunks, by those that are here: every number is one rank's. */
+/* of_model = the sums of all slices' chunks, gathered by a sum over ranks: each number comes from one rank,
+ * the others add 0. */
 static void sum_slices(const struct update *u, const struct mesh *m, struct exec *x, tensor of_model,
                        tensor here)
 {
@@ -239,8 +241,8 @@ void update_zeros(const struct update *u, const struct mesh *m, struct exec *x, 
     add_chunks(u, m, x, root);
 }
 
-/* A rank has all sums that it reads of whole parameters, but other ranks those of the parts that they update,
- * or have. */
+/* Gathers sums of chunks from the ranks that update other parts of a parameter, or have other slices of it.
+ * For complete parameters a rank has all sums that it reads. */
 static void share_sums(const struct update *u, const struct mesh *m, struct exec *x)
 {
     if (u->cuts || u->reads_slices) {

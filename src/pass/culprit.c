@@ -12,7 +12,7 @@ static int64_t first_nonfinite(struct network *n, tensor in)
     return failed(n->x.status) ? -1 : i;
 }
 
-/* Tensors that a task does not have are null. */
+/* Searches a tensor, if none is found yet; tensors that a task does not have are null. */
 static void look_at(struct culprit *c, tensor in, const char *kind, const char *name)
 {
     if (c->index < 0 && !tensor_is_null(in)) {
@@ -41,7 +41,7 @@ static void look_at_activation(void *context, const char *name, const char *modu
     struct looking *l = context;
     char place[80] = "";
     (void)module, (void)rows;
-    if (name == NULL) { /* it was looked at as a part of the one before */
+    if (name == NULL) { /* it was searched as a part of the one before */
         return;
     }
     if (l->layer >= 0 && l->layer < l->n_layers) {
@@ -76,7 +76,8 @@ static void look_at_activations(struct culprit *c, bool training)
     s->tap = others;
 }
 
-/* Of weights that this rank has not all in fp32: what all ranks have, so they name the same tensor. */
+/* Searches the vectors, which all ranks have in fp32 where no rank has all weights, so that all name the same
+ * tensor. */
 static void look_at_vectors(struct culprit *c, const struct network *of)
 {
     const struct vector_places *v = &of->places;
@@ -98,7 +99,7 @@ struct culprit culprit_find(struct network *n, bool training)
     } else {
         look_at_vectors(&c, of);
     }
-    if (n->working.dtype != DTYPE_I8) { /* whole numbers, whose scales are numbers of weights that are */
+    if (n->working.dtype != DTYPE_I8) { /* integers are finite, and so are their scales if the weights are */
         culprit_look_at_params(&c, params, n->working, "rounded weight");
     }
     look_at_activations(&c, training);

@@ -7,11 +7,11 @@
 struct culprit {
     struct network *network;
     char name[PARAM_NAME_BYTES + 32];
-    int64_t index; /* of its first element that is an infinity or NaN; -1: none found yet */
+    int64_t index; /* index of the tensor's first element that is an infinity or NaN; -1: none found yet */
 };
 
-/* The first in the order of computation: weights, then activations of the last batch, which is run again for
- * that, with dropout if it was `training`. */
+/* Finds the first tensor in the order of computation: weights, then activations of the last batch, which is
+ * run again for that, with dropout if it was `training`. */
 struct culprit culprit_find(struct network *n, bool training);
 
 /* If none is found yet, searches the parameters in a flat buffer, which may be null; `kind` begins their
@@ -19,8 +19,8 @@ struct culprit culprit_find(struct network *n, bool training);
 void culprit_look_at_params(struct culprit *c, const struct param_table *params, tensor flat,
                             const char *kind);
 
-/* A failure with STATUS_NUMERIC, with the name of the first weight, or activation of the last batch, that is
- * not finite, if there is one; others as they are.  It waits for the device. */
+/* Adds to a STATUS_NUMERIC the name of the first weight, or activation of the last batch, that is not finite,
+ * if there is one; returns other statuses unchanged.  It waits for the device. */
 struct status culprit_explain(struct network *n, struct status s);
 
 #endif

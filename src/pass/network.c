@@ -66,7 +66,7 @@ struct status network_declare(struct network *n, const struct network_config *co
                          .ops = config->ops,
                          .layer_index = -1,
                          .peers = config->peers,
-                         .rows_alone = config->cache_pages > 0, /* what is cached is what would be computed */
+                         .rows_alone = config->cache_pages > 0, /* cached rows must equal computed ones */
                          .allow_tf32 = config->precision.allow_tf32};
     CHECK(peers_size(&n->x) == param_part_slices(&config->part), "%d peers with %d slices", peers_size(&n->x),
           param_part_slices(&config->part));
@@ -89,7 +89,7 @@ struct status network_declare(struct network *n, const struct network_config *co
     return stage_init(&n->stage);
 }
 
-/* Whose weights these are. */
+/* The network whose weights these are. */
 static const struct network *holder_of(const struct network *n)
 {
     return n->owner == NULL ? n : n->owner;
@@ -240,7 +240,8 @@ static size_t block_bytes(const struct network *n)
     return n->plan.total_bytes - n->plan.library_bytes;
 }
 
-/* Where addresses are limited, the libraries need some of them. */
+/* STATUS_MEMORY if the block would take the memory that libraries and threads need, where addresses are
+ * limited. */
 static struct status leave_addresses(const struct network *n)
 {
     const struct device *device = n->config.device;

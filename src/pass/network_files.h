@@ -10,7 +10,7 @@
 struct status network_files_load(struct network *n, const struct model_dir *m, enum model_task task,
                                  unsigned may_be_new, struct load_report *report);
 
-/* Saves the weights, of which the fp32 master is whole, as the model directory PATH; contents->params and
+/* Saves the weights, whose fp32 master must be complete, as the model directory PATH; contents->params and
  * ->master are set here. */
 struct status network_files_export(struct network *n, const char *path, struct model_dir_contents *contents);
 

@@ -35,7 +35,7 @@ void stage_fini(struct stage *s)
     s->slot = NULL;
 }
 
-/* Of a slot of this range, if its first is carved. */
+/* Bytes of a slot of this range, if its first slot is carved. */
 static size_t range_bytes(const struct stage *s, int64_t range)
 {
     return s->slots[range * s->config->n_slots].arena.used;
@@ -48,7 +48,7 @@ static void set_arenas(struct stage *s, struct arena arena)
     }
 }
 
-/* Ranges take different sizes: one has the heads. */
+/* Ranges have slots of different sizes, since one has the heads. */
 void stage_share_arena(struct stage *s, struct arena arena)
 {
     set_arenas(s, arena_measuring());
@@ -105,10 +105,10 @@ static int64_t end_layer(const struct stage *s)
     return has_heads(s) ? s->config->model->n_layers : s->slot->range.end;
 }
 
-/* What a layer has beside its activations. */
+/* Carves memory of a layer that outlives batches: its weights in fp8, or its cache. */
 typedef void layer_carver(const struct stage *s, void *acts, int64_t layer, struct arena *arena);
 
-/* All slots view the same memory. */
+/* Carves for each layer once: all slots of a range view the same memory. */
 static void carve_once(struct stage *s, struct arena *arena, layer_carver *carve_layer)
 {
     struct arena before = *arena;
@@ -186,7 +186,7 @@ void stage_forget_histories(struct stage *s)
 static int64_t layers_kept(const struct stage *s)
 {
     if (!s->config->learns) {
-        return 2; /* without a backward, all layers share the activations of two, in turn */
+        return 2; /* without a backward, layers alternate between the activations of two */
     }
     return s->config->recompute > 0 ? s->config->recompute : end_layer(s) - first_layer(s);
 }
@@ -197,7 +197,7 @@ static bool ends_chunk(const struct stage *s, int64_t layer)
            (layer - first_layer(s) + 1) % s->config->recompute == 0;
 }
 
-/* Ranks that divide the rows of the residual stream. */
+/* The number of ranks that divide the rows of the residual stream. */
 static int row_parts(const struct stage *s)
 {
     return s->config->sequence_parallel ? param_part_slices(&s->config->part) : 1;
@@ -386,8 +386,8 @@ static void tell_done(const struct stage *s, int64_t layer)
     }
 }
 
-/* Layers [first, end).  The last rounds nothing for the next: the input of the recomputed layers is where
- * that of the layers after them would be. */
+/* Layers [first, end).  The last one does not round its output for the next layer: that memory has the input
+ * of the recomputed layers. */
 static void layers_forward(const struct stage *s, struct model_pass *p, int64_t first, int64_t end)
 {
     p->first = first, p->end = end;
@@ -460,7 +460,8 @@ tensor stage_input(const struct stage *s)
     return s->config->model->type->output(s->slot->acts, first_layer(s) - 1);
 }
 
-/* The last bucket ends with the work, so stage_graph_end tells of it. */
+/* Reports that a layer's gradients are queued. The last bucket ends with the work, so stage_graph_end reports
+ * it. */
 static void tell_gradient(const struct stage *s, int64_t layer)
 {
     int bucket = s->gradient_done == NULL ? -1 : param_buckets_find(&s->buckets, layer);
@@ -494,7 +495,7 @@ void stage_learn(struct stage *s, tensor sums, bool adds)
     if (!has_heads(s)) {
         return;
     }
-    if (s->tap != NULL) { /* the backward would overwrite what it looks at */
+    if (s->tap != NULL) { /* the backward would overwrite the activations that the tap reads */
         stage_heads(s, true);
     }
     s->config->model->type->heads_learn(&p, s->slot->dx, sums);

@@ -30,14 +30,14 @@
 #include "nn/model.h"
 #include "pass/stage_batch.h"
 
-/* What a network is made of, said once: the network, its layer loop and a trainer read it and copy none of
- * it. */
+/* Configuration of a network. It is stored once: the network, its layer loop and a trainer read it and copy
+ * none of it. */
 struct network_config {
     const struct model *model; /* borrowed */
     const struct device *device;
     const struct ops *ops;
     struct precision precision;
-    struct batch_limits limits; /* of every batch */
+    struct batch_limits limits; /* limits of every batch */
 
     /* For training; all zero otherwise. */
     bool learns; /* there is a backward; else inference only */
@@ -46,22 +46,22 @@ struct network_config {
      * 2016, arXiv:1604.06174).  0: the activations of all layers are kept. */
     int64_t recompute;
 
-    /* What of the model is here (core/param.h); other ranks have the rest.  Each range of layers is run by
-     * itself (a chunk).  All zero: the whole model. */
+    /* Part of the model that is here (core/param.h); other ranks have the rest. Each range of layers is run
+     * by itself (a chunk). All zero: the complete model. */
     struct param_part part;
 
-    /* The ranks with the other slices, as many as part.n_slices; until somebody sets their functions they
-     * count and exchange nothing (dev/peers.h).  It stays where it is; NULL: there are none. */
+    /* The part.n_slices ranks with slices of the same layers; until their functions are set they only count
+     * and exchange nothing (dev/peers.h). The struct must not move; NULL: there are none. */
     const struct peers *peers;
 
-    /* Ranks with slices of the layers divide the rows of the residual stream, too (nn/stream.h), of which
-     * there must be a multiple of their number in every batch. */
+    /* Ranks with slices of the layers divide the rows of the residual stream, too (nn/stream.h), whose number
+     * must be a multiple of the number of ranks in every batch. */
     bool sequence_parallel;
 
     int64_t n_slots; /* micro-batches in flight, in each range of layers; 0: one */
 
-    /* The heads keep the logits of all words at once, for someone who reads them; else there is room for a
-     * chunk of them (nn/word_head.h). */
+    /* The heads keep the logits of all words at once, for a caller that reads them; else there is memory for
+     * a chunk of them (nn/word_head.h). */
     bool whole_logits;
     bool losses_only; /* inference: the heads leave the losses of labels, and no other output */
 
@@ -72,37 +72,38 @@ struct network_config {
 
 /* The activations of one micro-batch in flight, in one range of layers. */
 struct stage_slot {
-    struct param_range range; /* of network_config.part */
+    struct param_range range; /* range in network_config.part */
     struct stage_block block; /* the batch on the device */
     void *acts;               /* the model's */
     tensor dx; /* the gradient that flows back through the layers: [T, H], or own rows (nn/stream.h) */
-    struct arena arena;    /* of all of these */
-    struct batch capacity; /* of the carving */
+    struct arena arena;    /* memory of all of these */
+    struct batch capacity; /* sizes for which the slot was carved */
 };
 
-/* Looks at what a pass leaves: at the activations of the input layer (as layer -1), of a layer or of the
- * heads (as the layer after the last) once their forward is queued, and at the gradients once their
- * backward is.  Later layers may overwrite them.  A recomputation in a backward shows its activations
+/* Functions that look at the results of a pass: at the activations of the input layer (as layer -1), of a
+ * layer or of the heads (as the layer after the last) once their forward is queued, and at the gradients once
+ * their backward is.  Later layers may overwrite them.  A recomputation in a backward shows its activations
  * again. */
 struct stage_tap {
     void (*activations)(struct stage_tap *tap, int64_t layer);
     void (*gradients)(struct stage_tap *tap, int64_t layer);
-    bool finds_scales; /* of fp8, without the histories: they are of steps before one that was not finite */
+    /* scales of fp8 are found anew, not from the histories, which belong to earlier steps */
+    bool finds_scales;
 };
 
 /* A model and the memory to run it: all that a training step and an evaluation need. */
 struct stage {
     struct exec *x;
-    const struct network_config *config; /* of its network, with the numbers that 0 stands for */
+    const struct network_config *config; /* the network's configuration, with the numbers that 0 stands for */
     const void *weights;
     const void *grads;    /* with config->learns */
-    enum fp8_factors fp8; /* of the products of layers */
-    /* of the input layer and the layers above it, from below: no backward runs through them */
+    enum fp8_factors fp8; /* factors of the products of layers */
+    /* layers that no backward runs through: the input layer and the layers next to it, counted from below */
     int64_t n_frozen;
     struct stage_slot *slots; /* [ranges * config->n_slots] those of the first range first */
     struct stage_slot *slot;  /* used by the calls below: the first until stage_select */
     tensor histories;         /* f32 [n_layers * n_factors, 2] fp8 histories; null: scales are found */
-    const int64_t *version;   /* of the weights: changes with them */
+    const int64_t *version;   /* version of the weights: changes with them */
     int64_t rounded;          /* the version rounded to fp8; 0: none */
 
     /* Called in a backward for each bucket in order, from the heads down, once the gradients of its layers
@@ -110,12 +111,13 @@ struct stage {
      * nobody asks, and a recording is one segment. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
-    struct param_buckets buckets; /* of the layers of this range; they do not change while it is used */
+    /* buckets of the layers of this range; they do not change while the stage is used */
+    struct param_buckets buckets;
 
     struct stage_tap *tap; /* NULL: nobody looks, and only then is work recorded */
 };
 
-/* The slots, without memory; it and the rest are set by the caller. */
+/* Creates the slots, without memory; the caller sets the memory and all other fields. STATUS_MEMORY. */
 struct status stage_init(struct stage *s);
 void stage_fini(struct stage *s);
 
@@ -126,19 +128,19 @@ void stage_share_arena(struct stage *s, struct arena arena);
  * batch. */
 void stage_select(struct stage *s, int chunk, int64_t slot);
 
-/* Carves room for the weights in fp8, which outlives batches. */
+/* Carves memory for the weights in fp8, which outlives batches. */
 void stage_carve_weights(struct stage *s, struct arena *arena);
 
 /* Carves the cache of keys and values (network_config.cache_pages), which outlives batches. */
 void stage_carve_cache(struct stage *s, struct arena *arena);
 
-/* Fills what was carved with them and never changes (model_type.fill_constants). */
+/* Fills tensors that were carved with these and never change (model_type.fill_constants). */
 void stage_fill_constants(struct stage *s);
 
-/* Carves room for the histories of factors in fp8, which outlives steps; nothing without fp8. */
+/* Carves memory for the histories of factors in fp8, which outlives steps; nothing without fp8. */
 void stage_carve_histories(struct stage *s, struct arena *arena);
 
-/* Ends a step: its largest magnitudes become those of the step before. */
+/* Ends a step: the largest magnitudes of this step become those of the step before. */
 void stage_advance_histories(struct stage *s);
 
 /* Forgets the largest magnitudes of a step that is not taken. */
@@ -160,7 +162,7 @@ void stage_begin(struct stage *s, const struct batch *batch, const struct stage_
 /* Sends the numbers of a step that has no batch on this rank, to where the last batch had its own. */
 void stage_send_numbers(struct stage *s, const struct stage_numbers *numbers);
 
-/* On the device, of the selected slot: the scalars of the update, f64 [OPTIM_N_SCALARS]; the factors of
+/* Views of the selected slot on the device: the scalars of the update, f64 [OPTIM_N_SCALARS]; the factors of
  * losses, f64 [MODEL_MOST_SUMS]; and a field of the batch. */
 tensor stage_scalars(const struct stage *s);
 tensor stage_loss_scales(const struct stage *s);
@@ -174,7 +176,7 @@ enum stage_work {
     STAGE_EVALUATE,
     STAGE_TRAIN_FIRST,
     STAGE_TRAIN_NEXT,
-    STAGE_FORWARD_FIRST, /* of a pipeline */
+    STAGE_FORWARD_FIRST, /* forwards and backwards of a pipeline */
     STAGE_FORWARD_NEXT,
     STAGE_BACKWARD_FIRST,
     STAGE_BACKWARD_NEXT,
@@ -190,7 +192,7 @@ void stage_round_weights(struct stage *s);
 /* Notes that the queued work has rounded the weights of the present version. */
 void stage_weights_rounded(struct stage *s);
 
-/* Rounds them if they changed since they were rounded last; never part of a recording. */
+/* Rounds the weights to fp8 if they changed since they were rounded last; never part of a recording. */
 void stage_round_changed(struct stage *s);
 
 /* An output of the model, after stage_heads; null if its task has no such output. */
@@ -222,7 +224,8 @@ void stage_heads(struct stage *s, bool training);
 void stage_measure(struct stage *s, tensor sums, bool training);
 void stage_learn(struct stage *s, tensor sums, bool adds);
 
-/* What inference wants of the heads: their outputs or, with network_config.losses_only, labels' losses. */
+/* Runs the heads for inference: for their outputs or, with network_config.losses_only, for the losses of
+ * labels. */
 void stage_answer(struct stage *s);
 
 /* Adds the gradients of the range's weights to s->grads; after stage_learn of the same batch, or with the

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* On devices that record work: about how many different sizes of streams, of picked rows and of numbers of
- * sequences there are below the limits; they mostly grow together.  Tokens cost most, and picked rows
+/* Approximate numbers of different sizes of streams, of selected rows and of numbers of sequences below the
+ * limits, on devices that record work; the sizes mostly grow together. Tokens cost most, and selected rows
  * little. */
 enum { TOKEN_SIZES = 64, LABEL_SIZES = 8, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
 
@@ -72,7 +72,7 @@ struct batch stage_batch_largest(const struct device *device, struct batch_limit
     return stage_batch_capacity(device, limits, &b);
 }
 
-/* What a cache of keys and values needs of a batch. */
+/* Carves the arrays of a batch that a cache of keys and values needs. */
 static void carve_cached(struct stream *s, struct arena *arena, const struct batch *capacity)
 {
     s->slots = s->cu_keys = s->pages = NULL_TENSOR;

@@ -16,15 +16,15 @@
 /* Numbers that change from step to step, in memory that ops read. */
 struct stage_numbers {
     uint64_t dropout_key;
-    /* of each loss of the model: gradients of the logits are multiplied by them */
+    /* factors of the model's losses: gradients of the logits are multiplied by them */
     double loss_scales[MODEL_MOST_SUMS];
-    double scalars[OPTIM_N_SCALARS]; /* of the update that ends the step; zero where there is none */
+    double scalars[OPTIM_N_SCALARS]; /* scalars of the update that ends the step; zero where there is none */
 };
 
 /* The block on the device; NULL pointers while planning. */
 struct stage_block {
     void *memory;
-    size_t bytes;         /* of all of it */
+    size_t bytes;         /* bytes of the complete block */
     size_t numbers_bytes; /* the numbers come first, at the same place for every batch */
     tensor dropout_key;   /* i64 [1] */
     tensor loss_scales;   /* f64 [MODEL_MOST_SUMS] */

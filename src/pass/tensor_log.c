@@ -29,7 +29,7 @@ static bool make_room(struct tensor_log *l)
     return true;
 }
 
-/* From the first to the last element, gaps included. */
+/* Bytes from the first to the last element, gaps included. */
 static size_t span_bytes(tensor t)
 {
     int64_t n = 1;
@@ -150,7 +150,7 @@ static void log_gradients(struct stage_tap *tap, int64_t layer)
     }
 }
 
-/* Those of the step, once its last pass has added to them. */
+/* Logs the gradients of parameters in the last pass of a step, which has added to them. */
 static void log_param_gradients(struct tensor_log *l)
 {
     float scale = (float)l->pass.loss_scale;
@@ -209,7 +209,7 @@ static struct status open_file(struct tensor_log *l)
     return safetensors_writer_open(&l->writer, path, l->items, l->n);
 }
 
-/* After a failure. */
+/* Ends the log after a failure, with a warning. */
 static void give_up(struct tensor_log *l, struct status s)
 {
     if (failed(s)) {
@@ -237,7 +237,7 @@ void tensor_log_begin(struct tensor_log *l, const struct tensor_log_pass *pass)
     }
 }
 
-/* After a failure of the device the tensors are worth nothing. */
+/* After a failure of the device the tensors are not valid, so the file is dropped. */
 void tensor_log_end(struct tensor_log *l)
 {
     if (l == NULL || !l->writing) {
@@ -291,7 +291,7 @@ static struct status set_directory(struct tensor_log *l, const char *output_dir)
                               sizeof l->directory - 1);
 }
 
-/* Room for the largest batch in every file. */
+/* Checks that the disk has space for the largest batch in every file, and makes the directory. */
 static struct status check_room(struct tensor_log *l)
 {
     uint64_t n = (uint64_t)l->options.max_iterations;

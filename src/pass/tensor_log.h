@@ -6,7 +6,7 @@
  * copied when it is there, so the log needs host memory for one tensor.
  *
  * The rule: it changes no bit of a run, and costs a run without it nothing but a comparison with NULL.  If a
- * file cannot be written, a warning says so and training goes on without the log. */
+ * file cannot be written, a warning says so and training continues without the log. */
 #ifndef KILN_PASS_TENSOR_LOG_H
 #define KILN_PASS_TENSOR_LOG_H
 
@@ -19,10 +19,10 @@ struct tensor_log_options {
     int64_t max_iterations; /* micro-batches; 0: none */
     int64_t start_step;     /* the first optimizer step whose micro-batches are logged */
     const char *path;       /* NULL: OUTPUT_DIR/tensor_logger */
-    int rank;               /* whose passes they are, in the names of files */
+    int rank;               /* rank of the passes, in the names of files */
 };
 
-/* Whether they ask for a log of anything. */
+/* Whether the options ask for a log of anything. */
 bool tensor_log_wants(const struct tensor_log_options *o);
 
 enum { TENSOR_LOG_NAME_BYTES = MODEL_MODULE_BYTES + 32 };
@@ -30,7 +30,7 @@ enum { TENSOR_LOG_NAME_BYTES = MODEL_MODULE_BYTES + 32 };
 /* One forward and backward. */
 struct tensor_log_pass {
     const struct batch *batch;
-    bool first, last; /* of its step */
+    bool first, last; /* first, last pass of its step */
     double loss_scale;
 };
 
@@ -40,7 +40,7 @@ struct tensor_log {
     char directory[FILE_PATH_BYTES];
     struct stage *stage; /* NULL: nothing is logged */
     const struct param_table *params;
-    tensor grad; /* flat, of their layout; null: this rank has not all */
+    tensor grad; /* flat gradients in the layout of params; null: this rank has not all */
     int64_t step, micro;
     int64_t n_files;
     struct tensor_log_pass pass;
@@ -48,10 +48,10 @@ struct tensor_log {
     bool declaring; /* tensors are announced, not written */
     bool writing;   /* a file is open */
     struct safetensors_writer writer;
-    struct safetensors_item *items; /* [n] of the file */
+    struct safetensors_item *items; /* [n] tensors of the file */
     char (*names)[TENSOR_LOG_NAME_BYTES];
     int n, capacity;
-    uint64_t bytes; /* of the items */
+    uint64_t bytes; /* bytes of the items */
     void *copy;     /* [copy_bytes] of one tensor */
     size_t copy_bytes;
     struct status status; /* the first failure: nothing is logged after it */
@@ -59,7 +59,7 @@ struct tensor_log {
 
 /* Prepares a log of what `stage` computes; off if the options ask for nothing.  Carves the stage's slot for
  * the largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory cannot be written or its
- * disk lacks room for all files; STATUS_USAGE if the device does not store what is asked for, or `grad` is
+ * disk lacks space for all files; STATUS_USAGE if the device does not store what is asked for, or `grad` is
  * null and gradients are. */
 struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_options *o,
                               const char *output_dir, struct stage *stage, const struct param_table *params,
@@ -68,9 +68,9 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
 /* Says what was written, then frees everything; safe on a zeroed struct. */
 void tensor_log_close(struct tensor_log *l);
 
-/* All of these do nothing on NULL or on a log that is off.  The step of the passes that follow; the pass
- * begins, its batch carved and on the device; it has ended, and after the last of a step `grad` holds the
- * step's gradients. */
+/* All of these do nothing on NULL or on a log that is off. tensor_log_step sets the step of the passes that
+ * follow. tensor_log_begin comes before a pass, with its batch carved and on the device. tensor_log_end comes
+ * after a pass; after the last pass of a step `grad` holds the step's gradients. */
 void tensor_log_step(struct tensor_log *l, int64_t step);
 void tensor_log_begin(struct tensor_log *l, const struct tensor_log_pass *pass);
 void tensor_log_end(struct tensor_log *l);

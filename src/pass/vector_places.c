@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whole slabs move, so parts of one stay side by side, and padded elements come along. */
+/* The end of parameter i in the flat buffer, with the padding after it: slabs move as a unit, so that parts
+ * of one stay neighbours. */
 static int64_t end_of(const struct param_table *params, int i)
 {
     return i + 1 < params->n ? params->params[i + 1].offset : params->n_elements;

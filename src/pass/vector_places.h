@@ -1,5 +1,5 @@
-/* vector_places: where the vectors are that passes read in fp32, in a network without a whole fp32 master:
- * side by side in a buffer of their own, in the order of the flat buffers
+/* vector_places: the places of the vectors that passes read in fp32, in a network without a complete fp32
+ * master: one after the other in a buffer of their own, in the order of the flat buffers
  * (docs/decisions/0005_two_copies_of_weights.md).
  *
  * As in train/gradient_rooms.h, a parameter's place is its offset in a second table, so models need not
@@ -17,20 +17,22 @@ struct vector_places {
     bool rounds_biases; /* biases of products are read with the matrices */
 };
 
-/* STATUS_MEMORY. */
+/* Finds the places of the vectors of `params` on a device. STATUS_MEMORY. */
 struct status vector_places_init(struct vector_places *v, const struct param_table *params,
                                  const struct device *device);
 void vector_places_fini(struct vector_places *v);
 
-/* Whether the parameter is one of them. */
+/* Whether the parameter is a vector in the buffer. */
 bool vector_places_has(const struct vector_places *v, const struct param *p);
 
-/* Elements of vectors before this element of a flat buffer of `params`: where a shard's vectors begin. */
+/* The number of elements of vectors before this element of a flat buffer of `params`: there a shard's vectors
+ * begin in their buffer. */
 int64_t vector_places_before(const struct vector_places *v, const struct param_table *params,
                              int64_t element);
 
-/* The next run of vectors in a flat buffer's elements [shard->begin, shard->end): *n of them from element
- * *from, which are *at in their buffer.  It moves shard->begin behind them; false: there are none. */
+/* Finds the next run of vectors in a flat buffer's elements [shard->begin, shard->end): *n elements from
+ * element *from on, which begin at *at in their own buffer. Moves shard->begin to the end of the run; false:
+ * there are no more. */
 bool vector_places_next(const struct vector_places *v, const struct param_table *params,
                         struct param_shard *shard, int64_t *from, int64_t *at, int64_t *n);
 

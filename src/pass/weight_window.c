@@ -32,7 +32,7 @@ struct status weight_window_open(struct weight_window *w, struct network *n)
     return status_ok();
 }
 
-/* A parameter alone. */
+/* A copy of the parameter whose offset is 0, for a buffer that holds only it. */
 static struct param alone(const struct param *p)
 {
     struct param one = *p;
@@ -49,7 +49,7 @@ static struct status place(void *self, const struct param *p, tensor *values)
     return status_ok();
 }
 
-/* Elements from `at` on of a flat buffer, which has the elements of `owned`. */
+/* Writes `values` to the elements from `at` on of a flat buffer, which has only the elements of `owned`. */
 static void write_part(struct exec *x, tensor flat, struct param_shard owned, int64_t at, tensor values)
 {
     int64_t from = int_larger(at, owned.begin), end = int_smaller(at + tensor_count(values), owned.end);
@@ -59,7 +59,7 @@ static void write_part(struct exec *x, tensor flat, struct param_shard owned, in
     }
 }
 
-/* The rows that were given, each under its own scale.  Nothing reads vectors in int8. */
+/* Writes the given rows in int8, each with its own scale. Nothing reads vectors in int8. */
 static void write_int8(struct weight_window *w, const struct param *p, tensor values)
 {
     struct network *n = w->n;
@@ -72,7 +72,7 @@ static void write_int8(struct weight_window *w, const struct param *p, tensor va
     }
 }
 
-/* Rounded here, since the master that a device would round from is not whole there. */
+/* Rounds on the host, since the device has no complete master to round from. */
 static void write_rounded(struct weight_window *w, int64_t at, tensor values)
 {
     struct network *n = w->n;
@@ -111,7 +111,8 @@ static struct status put(void *self, const struct param *p, tensor values)
     return n->x.status;
 }
 
-/* As products read it, which is enough to see whether it is zero. */
+/* Reads a parameter from the master or, without a complete one, from the working copy, which is enough to see
+ * whether it is zero. */
 static struct status current(void *self, const struct param *p, tensor *values)
 {
     struct weight_window *w = self;

@@ -1,8 +1,8 @@
-/* feed_forward: the feed-forward sublayer of a transformer layer: branch = gelu(h W_1^T + b_1) W_2^T, and
- * b_2 where no op behind it adds that. Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU.
- * All its tensors have the rows that follow attention (nn/row_picks.h).  Peers with a slice of F each sum
- * the branch, and the gradient of the input.  Where they divide the rows of the residual stream
- * (nn/stream.h), h, dbranch, and the results in s->branch and dh, are a peer's own rows. */
+/* feed_forward: the feed-forward sublayer of a transformer layer: branch = gelu(h W_1^T + b_1) W_2^T, and b_2
+ * where no op after it adds that. Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU. All its
+ * tensors have the rows that follow attention (nn/row_picks.h).  Peers with a slice of F each sum the branch,
+ * and the gradient of the input.  Where they divide the rows of the residual stream (nn/stream.h), h,
+ * dbranch, and the results in s->branch and dh, are a peer's own rows. */
 #ifndef KILN_NN_FEED_FORWARD_H
 #define KILN_NN_FEED_FORWARD_H
 
@@ -24,14 +24,14 @@ struct feed_forward_acts {
 struct feed_forward {
     const struct feed_forward_weights *w, *g;
     const struct feed_forward_acts *acts;
-    bool b_2_is_added; /* b_2 is of this sublayer: no op behind it adds it, and sums its gradient */
+    bool b_2_is_added; /* this sublayer adds b_2 and sums its gradient, which else the op after it does */
 };
 
 /* Carves activations, but leaves the weights in fp8 as they are. */
 void feed_forward_carve(struct feed_forward_acts *a, struct arena *arena, const struct layer_form *form,
                         struct layer_memory memory);
 
-/* Carves room for the weights in fp8, which outlives a batch; and rounds them after a change. */
+/* Carves memory for the weights in fp8, which outlives a batch; and rounds them after a change. */
 void feed_forward_carve_weights(struct feed_forward_acts *a, struct arena *arena,
                                 const struct layer_form *form, enum fp8_factors fp8);
 void feed_forward_round_weights(struct exec *x, const struct feed_forward_acts *a,
@@ -40,7 +40,7 @@ void feed_forward_round_weights(struct exec *x, const struct feed_forward_acts *
 /* `a` shares the activations of another layer, and keeps its own weights in fp8. */
 void feed_forward_share(struct feed_forward_acts *a, const struct feed_forward_acts *of);
 
-/* Views of the rows that follow: all, or the picked ones. */
+/* Views of the rows after attention: all, or the selected ones. */
 struct feed_forward_acts feed_forward_picked(const struct feed_forward_acts *a,
                                              const struct row_picks *picks);
 

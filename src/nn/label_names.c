@@ -137,7 +137,7 @@ int64_t label_names_find(const struct label_names *l, const char *name, size_t n
     return found ? order[first] : -1;
 }
 
-/* The same names again, the other way round. */
+/* Warns if "label2id", which maps names to labels, disagrees with "id2label". */
 static void warn_of_other_ids(const struct label_names *l, const json_t *config, const char *source)
 {
     const json_t *ids = json_object_get(config, "label2id");

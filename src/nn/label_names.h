@@ -16,14 +16,15 @@ struct label_names {
 /* Safe on a zeroed struct, which is a list without names. */
 void label_names_fini(struct label_names *l);
 
-/* The same for a struct on the heap, from calloc, which is freed too. */
+/* Frees the names and the struct itself, which is on the heap, from calloc; safe on NULL. */
 void label_names_destroy(struct label_names *l);
 
 /* Appends a name; label_names_find finds it after label_names_index.  STATUS_MEMORY. */
 struct status label_names_add(struct label_names *l, const char *name, size_t n);
 struct status label_names_index(struct label_names *l);
 
-/* Appends a name to names that are sorted at last, most of which are repeated. */
+/* Appends a name to a list in which most are repeated; it sorts from time to time to drop duplicates. Call
+ * label_names_sort at the end. */
 struct status label_names_gather(struct label_names *l, const char *name, size_t n);
 
 /* Sorts the names, removes duplicates and indexes them: by value if all are whole numbers, else by their

@@ -37,7 +37,7 @@ int64_t layer_own_rows(struct layer_memory m)
     return m.n_row_parts > 1 ? m.n_tokens / m.n_row_parts : m.n_tokens;
 }
 
-/* The dropout addresses of the rows behind attention. */
+/* The dropout addresses of the rows after attention. */
 static tensor row_keys_of(const struct exec *x, const struct layer_call *call)
 {
     return call->picks != NULL ? call->picks->row_keys : stream_own(x, call->stream, call->stream->row_keys);

@@ -1,4 +1,4 @@
-/* layer: what the layers of all transformers have alike: their sizes, the arguments of a pass, the addresses
+/* layer: the parts that layers of all transformers share: their sizes, the arguments of a pass, the addresses
  * of their dropouts, their factors in fp8, and the memory that all layers of a model share.
  *
  * A layer is sublayers (nn/self_attention.h, nn/feed_forward.h) that a family's file wires together: its
@@ -15,15 +15,16 @@
 /* The exact GELU, or its tanh approximation (ops.h, gelu_tanh). */
 enum layer_gelu { LAYER_GELU_EXACT, LAYER_GELU_TANH };
 
-/* What is the same in all layers of a model.  A rank with a slice of the layers (core/param.h) has some of
- * the heads and of the feed-forward's columns. */
+/* Sizes and settings that all layers of a model share.  A rank with a slice of the layers (core/param.h) has
+ * some of the heads and of the feed-forward's columns. */
 struct layer_form {
     int64_t n_layers;
     int64_t hidden, head_size;
     int64_t n_heads, feed_forward;
-    int64_t first_head;       /* of the whole model's: addresses of dropout, and slopes, are by head */
-    double dropout;           /* of a sublayer's output */
-    double attention_dropout; /* of the probabilities */
+    /* number of the first head in the complete model: dropout addresses and slopes depend on it */
+    int64_t first_head;
+    double dropout;           /* probability for a sublayer's output */
+    double attention_dropout; /* probability for attention's probabilities */
     double norm_eps;
     enum layer_gelu gelu;
     bool is_causal; /* a token attends to itself and those before it */
@@ -35,12 +36,12 @@ struct layer_form layer_form_slice(const struct layer_form *whole, const struct 
 /* The heads' columns, side by side: N D. */
 int64_t layer_heads_width(const struct layer_form *form);
 
-/* How a layer's tensors are stored. */
+/* Storage of a layer's tensors. */
 struct layer_memory {
-    enum dtype dtype, stream; /* of activations, and of the residual stream (ops.h, R) */
+    enum dtype dtype, stream; /* dtype of activations, and of the residual stream (ops.h, R) */
     enum fp8_factors fp8;
     int64_t n_tokens;
-    bool kept;       /* for a backward: without it tensors that only the backward reads stay null */
+    bool kept;       /* a backward follows: without it tensors that only the backward reads stay null */
     int n_row_parts; /* peers that divide the rows of the residual stream (nn/stream.h); 0 or 1: none */
 };
 
@@ -68,8 +69,8 @@ enum layer_site { LAYER_PROBABILITIES, LAYER_ATTENTION_OUT, LAYER_FEED_FORWARD_O
 struct layer_call {
     const struct layer_form *form;
     const struct stream *stream;
-    const struct row_picks *picks; /* the rows that follow its attention; NULL: all */
-    int64_t layer;                 /* its number, for dropout addresses */
+    const struct row_picks *picks; /* the rows after the layer's attention; NULL: all */
+    int64_t layer;                 /* the layer's number, for dropout addresses */
     tensor alibi_slopes;           /* f32 [N] (ops.h, attention), or null */
     bool training;                 /* dropout on */
     const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
@@ -88,7 +89,7 @@ struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer
 struct layer_scratch {
     tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
     tensor dh;     /* [T, H] a gradient that the wiring keeps between its sublayers */
-    tensor whole;  /* [T, H] room for all rows of what peers have in parts; null where they have all */
+    tensor whole;  /* [T, H] memory for all rows that peers have in parts; null where they have all */
     tensor dheads; /* [T, N D] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3 N D] */
@@ -99,7 +100,7 @@ struct layer_scratch {
 void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
                          struct layer_memory memory);
 
-/* Its tensors of the rows behind attention, as views: all, or the picked ones. */
+/* Views of the scratch tensors of the rows after attention: all, or the selected ones. */
 struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const struct row_picks *picks);
 
 /* The end of a sublayer: out = LN(sum), sum = residual + dropout(branch + bias). */

@@ -124,8 +124,8 @@ void linear_backward(struct exec *x, const struct linear *l, struct gradient din
         dout = dout_fp8->rows, dout_by_columns = by_columns(dout_fp8);
         in = by_columns(&l->fp8->in), w = by_columns(&l->fp8->w);
     }
-    /* No op of the backward reads the gradient of the weight, so it runs beside the gradient of the
-     * input, for which the layer below waits (docs/decisions/0030_work_beside.md). */
+    /* No op of the backward reads the gradient of the weight, so it runs at the same time as the gradient of
+     * the input, for which the layer below waits (docs/decisions/0030_work_beside.md). */
     queue_beside(x);
     x->ops->linear_backward_weight(x, l->dw.of, dbias, dout_by_columns, in, l->dw.adds);
     queue_back(x);

@@ -24,20 +24,20 @@ enum { MODEL_MOST_SUMS = 8, MODEL_INPUT_LAYER = -1 };
  * by that count. */
 struct model_sum {
     const char *name; /* the name of its mean over the labels, in logs: "mlm_loss", "mlm_accuracy" */
-    const char *text; /* for messages: "MLM loss" */
+    const char *text; /* name in messages: "MLM loss" */
     int labels;       /* the batch's field that holds the labels */
     bool is_loss;     /* training minimises the sum of the means of all losses */
 };
 
-/* How activations are stored. */
+/* Storage of activations. */
 struct model_memory {
     enum dtype dtype;
-    enum dtype stream;           /* of a decoder's residual stream and its gradient (ops.h, R) */
-    enum fp8_factors fp8;        /* of the products of layers */
+    enum dtype stream;           /* dtype of a decoder's residual stream and its gradient (ops.h, R) */
+    enum fp8_factors fp8;        /* factors of the products of layers */
     bool kept;                   /* kept for a backward; else only what the forward reads */
     bool whole_logits;           /* the logits of all words at once; else a chunk of rows at a time */
     int n_row_parts;             /* peers that divide the rows of the residual stream (nn/stream.h); else 1 */
-    const struct device *device; /* that runs all passes over them */
+    const struct device *device; /* device that runs all passes over them */
 };
 
 /* One pass over a micro-batch. */
@@ -48,9 +48,10 @@ struct model_pass {
     const void *weights;
     const void *grads; /* backward only */
     const struct stream *stream;
-    /* f64, one for each loss in the order of model->sums: factors of the gradients of its logits */
+    /* f64, one for each loss in the order of model->sums: factors of the gradients of the loss's logits */
     tensor loss_scales;
-    tensor histories; /* f32 [n_layers * n_factors, 2] of factors in fp8, or null (ops.h, quantize) */
+    /* f32 [n_layers * n_factors, 2] histories of factors in fp8, or null (ops.h, quantize) */
+    tensor histories;
     /* consecutive layers of this pass: each except the last rounds its output for the next */
     int64_t first, end;
     bool training; /* dropout on */
@@ -60,9 +61,9 @@ struct model_pass {
 enum { MODEL_MODULE_BYTES = PARAM_NAME_BYTES };
 
 /* Gets an activation: its name for messages, or NULL for a part of the activation before; the module whose
- * output it is, a path as in names of parameters ("bert.encoder.layer.3.intermediate"), or NULL if it is
- * none's; what its rows belong to; and its value, a matrix that may have strided rows: a null tensor if the
- * model does not have it. */
+ * output it is, a path as in names of parameters ("bert.encoder.layer.3.intermediate"), or NULL if there is
+ * none; the unit of its rows; and its value, a matrix that may have strided rows: a null tensor if the model
+ * does not have it. */
 typedef void model_visitor(void *context, const char *name, const char *module, enum batch_rows rows,
                            tensor value);
 
@@ -73,12 +74,13 @@ typedef void model_gradient_visitor(void *context, const char *module, enum batc
 struct model_type {
     const char *name;    /* "bert" */
     bool in_slices;      /* ranks may have slices of its layers (core/param.h, param_part) */
-    bool divides_rows;   /* and then also rows of the residual stream (nn/stream.h) */
-    bool reads_master;   /* its weights are read in fp32, so every rank has all of them so */
-    bool learns_vectors; /* its heads take the gradient of the last layer's output (nn/vector_head.h) */
-    bool takes_int8;     /* only linear, linear_gelu and gathers read its matrices, so they may be int8 */
+    bool divides_rows;   /* such ranks may also divide the rows of the residual stream (nn/stream.h) */
+    bool reads_master;   /* weights are read in fp32, so every rank has all of them in fp32 */
+    bool learns_vectors; /* heads take the gradient of the last layer's output (nn/vector_head.h) */
+    bool takes_int8;     /* only linear, linear_gelu and gathers read matrices, so they may be int8 */
 
-    /* Its configuration, of its family: the model's own.  NULL for a network that has no family. */
+    /* The model's configuration, a struct of its family, owned by the model. NULL for a network that has no
+     * family. */
     const void *(*config)(const struct model *m);
 
     /* Frees a model of model_family.create. */
@@ -101,7 +103,7 @@ struct model_type {
     struct status (*create_acts)(const struct model *m, const struct param_part *part, void **acts);
     void (*destroy_acts)(void *acts);
 
-    /* Carve room for a layer's weights in fp8, which outlives batches; and round them after a change.  They
+    /* Carve memory for a layer's weights in fp8, which outlives batches; and round them after a change.  They
      * do nothing without fp8. */
     void (*carve_weights)(const struct model *m, void *acts, int64_t layer, struct arena *arena,
                           enum fp8_factors fp8);
@@ -112,7 +114,8 @@ struct model_type {
     void (*carve_cache)(const struct model *m, void *acts, int64_t layer, struct arena *arena,
                         enum dtype dtype, int64_t n_pages);
 
-    /* Fills what carve_weights carved beside the weights and no pass changes; NULL: there is nothing. */
+    /* Fills the tensors that carve_weights carved in addition to the weights and that no pass changes; NULL:
+     * there is nothing. */
     void (*fill_constants)(const struct model *m, void *acts, struct exec *x);
 
     /* Carve the activations of a batch of these sizes: those of the input layer or a layer; only those that a
@@ -152,7 +155,7 @@ struct model_type {
     void (*input_backward)(const struct model_pass *p, tensor dx);
 
     /* Visits the activations of the input layer, a layer or, for n_layers, the heads, in the order of
-     * computation.  Logits of words are shown where they are whole. */
+     * computation.  Logits of words are shown where they are complete. */
     void (*visit)(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context);
 
@@ -161,7 +164,7 @@ struct model_type {
     void (*visit_gradients)(const struct model *m, const void *acts, int64_t layer, tensor dx,
                             model_gradient_visitor *visitor, void *context);
 
-    /* An output that the task has (nn/model_heads.h), HIDDEN apart; null where it is not whole. */
+    /* An output that the task has (nn/model_heads.h), except HIDDEN; null where it is not complete. */
     tensor (*head_output)(const void *acts, enum model_output output);
 };
 
@@ -171,11 +174,11 @@ struct model {
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
     int n_factors;             /* factors of a layer's products that have histories in fp8; 0: no fp8 */
-    /* of its layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
+    /* form of the layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
     const char *form;
     bool hands_on_more; /* layers pass on more than outputs, so one stage must run all of them */
     enum model_task task;
-    struct model_labels labels;  /* of a classifier */
+    struct model_labels labels;  /* labels of a classifier */
     int64_t vocab_size, n_words; /* rows of the word embeddings, and how many of them can be predicted */
     struct batch_layout layout;
     /* a parameter of the input layer that the heads read and add gradients to as well; NULL: none */

@@ -13,7 +13,7 @@
 
 /* X(TASK, outputs of its heads): what a model is for.  Hugging Face has a class for each. */
 #define MODEL_TASKS(X) \
-    /* what the family is pre-trained for: BERT for masked words, and pairs of texts */ \
+    /* tasks of the family's pre-training: for BERT masked words, and pairs of texts */ \
     X(PRETRAINING, MODEL_HAS_WORDS | MODEL_HAS(PAIR_LOGITS) | MODEL_HAS(POOLED)) \
     X(MASKED_LM, MODEL_HAS_WORDS)                                          /* masked words */ \
     X(CAUSAL_LM, MODEL_HAS_WORDS)                                          /* the next word at each place */ \
@@ -34,7 +34,7 @@
     X(POOLED, "pooled", SEQUENCES, "the pooled vectors")           /* [B, H] */ \
     X(TEXT_LOGITS, "texts", SEQUENCES, "the scores of the labels") /* [B, C] */ \
     X(TOKEN_LOGITS, "words", TOKENS, "the scores of the labels")   /* [T, C] */ \
-    /* the network's, of cached sequences: what choose_tokens (ops.h) tells, i32 and f32 [M, K] */ \
+    /* outputs of the network, for cached sequences: results of choose_tokens (ops.h), i32 and f32 [M, K] */ \
     X(CHOICES, "choices", LABELS, "the chosen tokens") \
     X(CHOICE_LOG_PS, "choices_log_p", LABELS, "the scores of the words")
 
@@ -51,7 +51,8 @@ enum model_task { MODEL_TASKS(MODEL_TASK_NUMBER) };
 #define MODEL_OUTPUT_NUMBER(OUTPUT, ...) MODEL_##OUTPUT,
 enum model_output {
     MODEL_OUTPUTS(MODEL_OUTPUT_NUMBER) MODEL_N_OUTPUTS,
-    MODEL_WORD_CORRECT, /* [M] room that cross_entropy needs beside WORD_LOSSES; nobody asks for it */
+    /* [M] memory that cross_entropy needs in addition to WORD_LOSSES; nobody asks for it */
+    MODEL_WORD_CORRECT,
 };
 
 struct model_head {
@@ -65,7 +66,7 @@ extern const struct model_head model_heads[MODEL_N_OUTPUTS];
 /* Whether models for the task have the output. */
 bool model_task_has(enum model_task task, enum model_output output);
 
-/* Whether its head has a score for each of C labels. */
+/* Whether the task's head has a score for each of C labels. */
 static inline bool model_task_has_labels(enum model_task task)
 {
     return model_task_has(task, MODEL_TEXT_LOGITS) || model_task_has(task, MODEL_TOKEN_LOGITS);

@@ -1,5 +1,5 @@
-/* model_measures: what models are measured by: each measure is a loss and the fraction of right answers,
- * under the names that they have in logs.
+/* model_measures: the measures of models: each measure is a loss and the fraction of right answers, under the
+ * names that they have in logs.
  *
  * The rule: a model adds its sums from this table, so a reader of a log finds the words for every column of
  * it here, without the model. */
@@ -20,7 +20,7 @@ enum model_measure_id {
 struct model_measure {
     const char *loss, *loss_text; /* name and text of struct model_sum */
     const char *accuracy, *accuracy_text;
-    const char *of; /* what is predicted, for people: "masked words" */
+    const char *of; /* predicted things, for people: "masked words" */
     bool of_words;  /* a prediction is a token of the vocabulary, so token frequencies are a baseline */
 };
 

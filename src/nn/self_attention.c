@@ -102,13 +102,13 @@ struct fp8_factor self_attention_input(const struct self_attention_acts *a, cons
 
 /* ---- the rows that follow attention ---- */
 
-/* A of these rows. */
+/* The rows of A that the projection reads. */
 static tensor followed(const struct self_attention_acts *a, const struct layer_call *call)
 {
     return call->picks != NULL ? call->picks->heads : a->heads;
 }
 
-/* Rows are picked after attention, since a picked row attends to the keys and values of all rows. */
+/* Rows are selected after attention, since a selected row attends to the keys and values of all rows. */
 static void pick(struct exec *x, tensor heads, tensor residual, const struct layer_call *call)
 {
     const struct row_picks *p = call->picks;
@@ -117,8 +117,8 @@ static void pick(struct exec *x, tensor heads, tensor residual, const struct lay
     row_picks_gather(x, p, p->residual, residual, call->stream);
 }
 
-/* Rows that no head reads get a zero gradient here; their keys and values still get one from the
- * rows that attend to them. */
+/* Spreads the gradients of the selected rows over all rows. Rows that no head reads get a zero gradient here;
+ * their keys and values still get one from the rows that attend to them. */
 static void spread(struct exec *x, tensor dheads, tensor dresidual, const struct layer_call *call)
 {
     const struct row_picks *p = call->picks;
@@ -191,7 +191,8 @@ void self_attention_backward(struct exec *x, const struct self_attention *attent
     const struct fp8_factor dbranch_fp8 = layer_factor_of(&s->fp8_branch, call, LAYER_DOUT_O),
                             dqkv_fp8 = layer_factor_of(&s->fp8_dqkv, call, LAYER_DOUT_QKV);
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
-    bool early = x->device->sums_in_attention; /* which of the ops below computes b_qkv's gradient */
+    /* attention's op computes b_qkv's gradient, else the product after it */
+    bool early = x->device->sums_in_attention;
     const struct linear o = {.w = w->w_o, .dw = {g->w_o, call->adds}, .fp8 = &a->fp8_o},
                         qkv = {.w = w->w_qkv,
                                .dw = {g->w_qkv, call->adds},

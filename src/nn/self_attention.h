@@ -6,10 +6,10 @@
  *     branch = A W_o^T
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.2.  Attention computes all rows; its projection only those
- * that follow (nn/row_picks.h).  Peers with a slice of the heads each sum the branch, and the gradient of the
- * input (Shoeybi et al. 2019, arXiv:1909.08053, section 3).  Where they divide the rows of the residual
- * stream (nn/stream.h), which does not go with picked rows, `in`, dbranch, and the results in s->branch and
- * din, are a peer's own rows. */
+ * that the ops after it need (nn/row_picks.h).  Peers with a slice of the heads each sum the branch, and the
+ * gradient of the input (Shoeybi et al. 2019, arXiv:1909.08053, section 3).  Where they divide the rows of
+ * the residual stream (nn/stream.h), which is not possible with selected rows, `in`, dbranch, and the results
+ * in s->branch and din, are a peer's own rows. */
 #ifndef KILN_NN_SELF_ATTENTION_H
 #define KILN_NN_SELF_ATTENTION_H
 
@@ -30,7 +30,8 @@ struct self_attention_cache {
 struct self_attention_acts {
     tensor qkv; /* [T, 3 N D] */
     tensor lse; /* [T, N] */
-    /* which probabilities dropout keeps (ops/attention_bits.h); null if the backward draws them again */
+    /* bits of the probabilities that dropout keeps (ops/attention_bits.h); null if the backward draws them
+     * again */
     tensor bits;
     tensor heads;                     /* [T, N D] the heads' outputs, side by side: A */
     struct linear_fp8 fp8_qkv, fp8_o; /* null without fp8 */
@@ -43,7 +44,7 @@ struct self_attention {
     const struct self_attention_acts *acts;
 };
 
-/* Carves activations, but leaves the weights in fp8 and the cache as they are; and, for a backward, room
+/* Carves activations, but leaves the weights in fp8 and the cache as they are; and, for a backward, memory
  * for dropout's bits if the device keeps them for batches of these sizes. */
 void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
                           struct layer_memory memory);
@@ -51,7 +52,7 @@ void self_attention_carve_bits(struct self_attention_acts *a, struct arena *aren
                                const struct layer_form *form, const struct device *device,
                                const struct batch *sizes);
 
-/* Carves room for the weights in fp8, which outlives a batch; and rounds them after a change. */
+/* Carves memory for the weights in fp8, which outlives a batch; and rounds them after a change. */
 void self_attention_carve_weights(struct self_attention_acts *a, struct arena *arena,
                                   const struct layer_form *form, enum fp8_factors fp8);
 void self_attention_round_weights(struct exec *x, const struct self_attention_acts *a,
@@ -67,13 +68,13 @@ void self_attention_share(struct self_attention_acts *a, const struct self_atten
 /* The factor in fp8 of the sublayer's input. */
 struct fp8_factor self_attention_input(const struct self_attention_acts *a, const struct layer_call *call);
 
-/* Computes acts->heads of all rows, out of the cache if the batch has slots in it; then s->branch of the rows
- * that follow, for which it also picks those of the `residual`; returns the residual of these rows. */
+/* Computes acts->heads of all rows, from the cache if the batch has slots in it; then s->branch of all rows,
+ * or of the selected ones; returns the `residual` of these rows. */
 tensor self_attention_forward(struct exec *x, const struct self_attention *attention, tensor in,
                               tensor residual, const struct layer_scratch *s, const struct layer_call *call);
 
 /* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into.  Where rows
- * were picked, all rows of `dresidual` are assigned from the gradient of those, picks->residual.  din, the
+ * were selected, all rows of `dresidual` are assigned from the gradient of those, picks->residual.  din, the
  * gradient of the input, comes after that.  The gradients of the weights are added to attention->g; those of
  * matrices are assigned unless call->adds. */
 void self_attention_backward(struct exec *x, const struct self_attention *attention, struct gradient din,

@@ -26,7 +26,7 @@ tensor stream_narrow(struct exec *x, tensor into, tensor rows)
     return into;
 }
 
-/* [T, H] in the dtype of `own`. */
+/* A view of `room` [T, H] in the dtype of `own`. */
 static tensor room_of(tensor own, tensor room)
 {
     CHECK(dtype_bytes(own.dtype) <= dtype_bytes(room.dtype), "%s in room for %s", dtype_name(own.dtype),
@@ -36,7 +36,7 @@ static tensor room_of(tensor own, tensor room)
 
 static void copy(struct exec *x, tensor to, tensor from)
 {
-    if (to.data != from.data || to.data == NULL) { /* a plan counts the copy, which may then be too many */
+    if (to.data != from.data || to.data == NULL) { /* a plan counts the copy, which a run may not need */
         x->ops->cast(x, to, from);
     }
 }

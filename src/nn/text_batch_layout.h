@@ -1,4 +1,5 @@
-/* text_batch_layout: the fields of a batch that models of text read besides its tokens (core/batch.h). */
+/* text_batch_layout: the fields of a batch that models of text read in addition to its tokens
+ * (core/batch.h). */
 #ifndef KILN_NN_TEXT_BATCH_LAYOUT_H
 #define KILN_NN_TEXT_BATCH_LAYOUT_H
 
@@ -10,10 +11,10 @@ enum text_field {
     TEXT_MASKED_ROWS,   /* [M] rows of the stream, ascending; padded with row 0 */
     TEXT_MASKED_LABELS, /* [M] the original ids; -1 in padding */
     TEXT_CLS_ROWS,      /* [B] row of each [CLS] */
-    TEXT_CLS_KEYS,      /* [B, 2] its dropout address */
+    TEXT_CLS_KEYS,      /* [B, 2] dropout address of each [CLS] */
     TEXT_PAIR_LABELS,   /* [B] 0 = next, 1 = random, -1 = none */
     TEXT_SPAN_LABELS,   /* [B, 2] first and last position of the answer in the sequence, -1 = none */
-    /* of a classifier only: [B] or [T] class, -1 = none; or [B, C] f32 targets, NaN = none */
+    /* [B] or [T] class, -1 = none; or [B, C] f32 targets, NaN = none; only with a classifier */
     TEXT_CLASS_LABELS,
     TEXT_N_FIELDS,
 };

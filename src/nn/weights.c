@@ -20,8 +20,8 @@ static bool is_vector(const struct weight_row *row)
     return row->cols == DIM_ONE || row->cols == DIM_BIAS;
 }
 
-/* Whether its rows are looked up, so that its gradient is a sum of rows; every other matrix is a factor of a
- * product. */
+/* Whether the matrix is looked up by rows, so that its gradient is a sum of rows; every other matrix is a
+ * factor of a product. */
 static bool is_table(const struct weight_row *row)
 {
     return row->rows == DIM_VOCAB || row->rows == DIM_POSITIONS || row->rows == DIM_TYPES;
@@ -51,7 +51,7 @@ static bool decays(const struct weight_row *row, enum param_init init)
     return row->decay && init != PARAM_INIT_SINUSOIDS;
 }
 
-/* The prefix is that of the part in the model's files, such as that of layer 3. */
+/* Joins the prefix of a part in the model's files, such as that of layer 3, and the rest of a name. */
 static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const char *rest)
 {
     int n = snprintf(name, PARAM_NAME_BYTES, "%s%s", prefix, rest);
@@ -65,8 +65,8 @@ int64_t weights_vocab_rows(int64_t padded, int n_slices)
     return n_slices == 1 ? padded : int_round_up((padded + n_slices - 1) / n_slices, VOCAB_GRAIN);
 }
 
-/* What a table has of a row's parameters: of the whole tensor, rows [first[0], first[0] + real[0]) and
- * columns likewise, and as many rows in memory. */
+/* The slice of a row's parameters that a table has: rows [first[0], first[0] + real[0]) of the complete
+ * tensor and columns likewise; padded: the numbers of both in memory. */
 struct piece {
     int64_t first[2], real[2], padded[2];
 };
@@ -152,8 +152,8 @@ void weights_declare(void *declaration, void *part, const char *prefix, int64_t 
     }
 }
 
-/* A row of several parts was declared as one slab, so the place of its first part is the place of
- * the whole tensor. */
+/* A row of several parts was declared as one slab, so the place of its first part is the place of the
+ * complete tensor. */
 void weights_view(void *view, void *part, const char *prefix, int64_t layer, const struct weight_row *rows,
                   int n_rows)
 {

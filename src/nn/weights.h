@@ -24,20 +24,21 @@ enum weight_dim {
     DIM_COUNT
 };
 
-/* Of the whole model: a table of a slice of it (param_part) has fewer rows or columns of some tensors. */
+/* Sizes of the complete model: a table of a slice of it (param_part) has fewer rows or columns of some
+ * tensors. */
 struct weight_sizes {
-    int64_t real[DIM_COUNT];   /* as in files */
-    int64_t padded[DIM_COUNT]; /* as in memory: only the vocabulary differs */
+    int64_t real[DIM_COUNT];   /* sizes in files */
+    int64_t padded[DIM_COUNT]; /* sizes in memory: only the vocabulary differs */
     double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
-    int64_t n_layers;          /* for PARAM_INIT_RESIDUAL: initializer_range / sqrt(2 n_layers) */
+    int64_t n_layers;          /* n of PARAM_INIT_RESIDUAL: initializer_range / sqrt(2 n) */
     bool sinusoidal_positions; /* rows of DIM_POSITIONS begin as PARAM_INIT_SINUSOIDS */
 };
 
 enum { WEIGHT_MAX_PARTS = 3 };
 
 /* Root mean square of sinusoids over initializer_range, so over that of the words that they are added to.
- * With 1 a BERT-mini needs a sixth more steps to leave the plateau of word frequencies, with 4 as many
- * (docs/numbers.md). */
+ * With 1 a BERT-mini needs a sixth more steps to leave the plateau of word frequencies, with 4 the same
+ * number as with 2 (docs/numbers.md). */
 enum { WEIGHT_SINUSOIDS_OF_RANGE = 2 };
 
 /* One field.  A matrix is [rows, cols].  A vector has cols DIM_ONE, or DIM_BIAS if a product adds it to a
@@ -77,10 +78,11 @@ struct weight_row {
         }                                                                                                    \
     }
 
-/* Rows in memory of a slice of a vocabulary with so many rows, padding included: all slices have as many. */
+/* Rows in memory of a slice of a vocabulary with `padded` rows, padding included: the same number in all
+ * slices. */
 int64_t weights_vocab_rows(int64_t padded, int n_slices);
 
-/* What weights_declare and weights_view need for all parts of a model. */
+/* Arguments of weights_declare and weights_view, for all parts of a model. */
 struct weight_declaration {
     struct param_table *table;
     struct weight_sizes sizes;
@@ -91,8 +93,8 @@ struct weight_view {
     tensor matrices, vectors, biases; /* the buffer of each, in the table's layout; some may be the same */
 };
 
-/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`: what
- * the table's part has of them.  `declaration` is a struct weight_declaration, `part` is not read. */
+/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`; only
+ * those that the table's part has.  `declaration` is a struct weight_declaration, `part` is not read. */
 void weights_declare(void *declaration, void *part, const char *prefix, int64_t layer,
                      const struct weight_row *rows, int n_rows);
 

@@ -43,7 +43,7 @@ void word_head_carve(struct word_head_acts *a, struct arena *arena, struct word_
     }
 }
 
-/* Rows of each chunk but the last: nearly equal parts that fit the room, so that no product is small. */
+/* Rows of each chunk but the last: nearly equal parts that fit the memory, so that no product is small. */
 static int64_t rows_of_chunks(const struct word_head_acts *a, const struct word_head *h)
 {
     int64_t n = h->rows.dims[0], room = int_larger(a->logits.dims[0], 1);
@@ -51,7 +51,7 @@ static int64_t rows_of_chunks(const struct word_head_acts *a, const struct word_
     return int_smaller(int_round_up((n + n_chunks - 1) / n_chunks, ROW_GRAIN), room);
 }
 
-/* Rows [first, first + n) of a pass, and their room. */
+/* Rows [first, first + n) of a pass, and their memory. */
 struct chunk {
     int64_t first, n;
     tensor rows, logits, dlogits;
@@ -112,8 +112,8 @@ static void add_sums(struct exec *x, tensor sums, const struct word_head_acts *a
     }
 }
 
-/* Logits of all peers' words: each computes its slice where the gathering wants it, and then all slices are
- * copied side by side. */
+/* Computes the logits of all peers' words: each peer computes its slice at its place in `slices`, which are
+ * gathered and then copied next to each other. */
 static void chunk_forward_of_peers(struct exec *x, struct chunk *c, const struct word_head_acts *a,
                                    const struct word_head *h)
 {
@@ -132,7 +132,7 @@ void word_head_forward(struct exec *x, const struct word_head_acts *a, const str
 {
     for (int64_t i = 0; i < h->rows.dims[0]; i += rows_of_chunks(a, h)) {
         struct chunk c = chunk_at(a, h, i);
-        if (peers_size(x) > 1 && !tensor_is_null(a->all_logits)) { /* else nobody reads them whole */
+        if (peers_size(x) > 1 && !tensor_is_null(a->all_logits)) { /* else nobody reads all of them */
             chunk_forward_of_peers(x, &c, a, h);
         } else {
             chunk_forward(x, &c, h);

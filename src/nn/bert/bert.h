@@ -1,4 +1,4 @@
-/* bert: the whole model: its parameter table, and its weights as views for the equations. */
+/* bert: the complete model: its parameter table, and its weights as views for the equations. */
 #ifndef KILN_NN_BERT_H
 #define KILN_NN_BERT_H
 

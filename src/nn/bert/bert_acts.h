@@ -6,19 +6,19 @@
 #include "nn/vector_head.h"
 
 struct bert_acts {
-    struct layer_form form; /* of the slice of layers that is here */
-    int n_slices;           /* that there are, of layers and words */
+    struct layer_form form; /* form of the slice of layers that is here */
+    int n_slices;           /* slices of layers and words, on all ranks */
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct row_picks picks;         /* what the heads read of the last layer; none without a backward */
-    struct bert_head_acts heads;    /* of the task's heads: the others are null tensors */
+    struct row_picks picks;         /* rows of the last layer that the heads read; none without a backward */
+    struct bert_head_acts heads;    /* activations of the task's heads: the others are null tensors */
     struct bert_qa_acts qa;
     struct bert_classifier_acts classifier;
     struct vector_head_acts vectors;
     struct layer_scratch scratch;
 };
 
-/* The rows that a layer computes behind its attention; NULL: all. */
+/* The rows that a layer computes after its attention; NULL: all. */
 static inline const struct row_picks *bert_acts_picks(const struct model *m, const struct bert_acts *a,
                                                       int64_t layer)
 {

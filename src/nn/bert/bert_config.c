@@ -100,7 +100,7 @@ const char *const bert_config_model_types[] = {"bert", PRE_LN_TYPE, NULL};
 /* Keys with only one supported value: another value means another model, which must not be computed silently.
  * null counts as absent. */
 static const struct constant {
-    const char *key, *wanted; /* as JSON */
+    const char *key, *wanted; /* the value as JSON */
     const char *why;
 } constants[] = {
     {"model_type", "\"bert\"", "other models are not built"},
@@ -274,7 +274,7 @@ static struct status parse_gated(struct bert_config *c, const json_t *object, co
     }
     bool is_good = json_is_array(list);
     for (size_t i = 0; i < json_array_size(list) && is_good; i++) {
-        int64_t number = json_integer_value(json_array_get(list, i)); /* 0 of what is none */
+        int64_t number = json_integer_value(json_array_get(list, i)); /* 0 if it is no integer */
         is_good = number > 0 && number < c->num_hidden_layers;
         if (is_good) {
             c->gated[number / 8] |= (unsigned char)(1U << number % 8);

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Rows of the vocabulary are padded to a multiple of this in memory, for whole vectors and tiles; files never
+/* Rows of the vocabulary are padded to a multiple of this in memory, for full vectors and tiles; files never
  * have the padding. */
 enum { BERT_VOCAB_MULTIPLE = 64 };
 
@@ -40,12 +40,12 @@ struct bert_config {
     double classifier_dropout; /* hidden_dropout_prob if the file has none */
 };
 
-/* What "model_type" may be; NULL ends them. */
+/* The values that "model_type" may have, ended by NULL. */
 extern const char *const bert_config_model_types[];
 
-/* From a JSON object; `source` names it in messages.  Absent keys get the defaults of Devlin et al.;
- * vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for impossible values, or
- * a model that kiln does not compute.  A warning names unknown keys. */
+/* Reads a configuration from a JSON object; `source` names it in messages.  Absent keys get the defaults of
+ * Devlin et al.; vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for
+ * impossible values, or a model that kiln does not compute.  A warning names unknown keys. */
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
 
 /* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL

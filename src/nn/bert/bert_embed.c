@@ -39,7 +39,7 @@ void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const
     }
 }
 
-/* E[id] + P[position] + S[segment], whose last two are found in the place of `out`. */
+/* E[id] + P[position] + S[segment], whose last two terms are gathered in the memory of `out`. */
 static void add_tables(struct exec *x, const struct bert_embed_acts *a, const struct bert_embed_weights *w,
                        const struct stream *b, int64_t n_words)
 {

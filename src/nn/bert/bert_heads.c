@@ -68,8 +68,8 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
     a->nsp_correct = arena_carve_1d(arena, DTYPE_I32, b);
 }
 
-/* The rows of h, or of its gradient, that a field of the batch lists: picked ones lie together in h already,
- * others are copied to `own` and, in the backward, added from there. */
+/* The rows of h, or of its gradient, that a field of the batch lists: selected rows lie together in h
+ * already, others are copied to `own` and, in the backward, added from there. */
 static tensor rows_in(tensor own, tensor h, int field, const struct layer_call *call)
 {
     return call->picks != NULL ? row_picks_of_field(call->picks, h, field) : own;

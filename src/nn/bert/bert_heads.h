@@ -24,14 +24,14 @@ _Static_assert((BERT_POOLER_N_ROWS + BERT_MLM_N_ROWS + BERT_NSP_N_ROWS) * sizeof
                    sizeof(struct bert_head_weights),
                "a row for every field");
 
-/* M masked positions, B sequences.  Where the last layer picks rows (nn/row_picks.h), `masked` and `cls` are
- * not used. */
+/* M masked positions, B sequences.  Where the last layer computes selected rows only (nn/row_picks.h),
+ * `masked` and `cls` are not used. */
 struct bert_head_acts {
     tensor masked;                  /* [M, H] hidden states at the masked positions; later their gradient */
     tensor t_pre, t_act, t_out;     /* [M, H] */
     tensor t_mean, t_rstd;          /* [M] */
-    struct word_head_acts words;    /* of t_out */
-    tensor dtransform;              /* [M, H] the gradient of t_out, and of what lies before it */
+    struct word_head_acts words;    /* the word head, which reads t_out */
+    tensor dtransform;              /* [M, H] the gradient of t_out, then of t_act and t_pre */
     tensor cls, pooled, dpooled;    /* [B, H] */
     tensor nsp_logits, dnsp_logits; /* [B, 2] */
     tensor nsp_loss, nsp_correct;   /* [B] */
@@ -44,7 +44,7 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
                           enum dtype dtype, int64_t n_sequences);
 
 /* Computes a->t_out, whose rows a word head reads, from the masked positions of the last layer's output h,
- * [T, H] or its picked rows [R, H]. */
+ * [T, H] or its selected rows [R, H]. */
 void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor h,
                           const struct bert_head_weights *w, const struct layer_call *call);
 
@@ -52,8 +52,8 @@ void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
                      const struct bert_head_weights *w, const struct layer_call *call);
 
-/* Adds the pooler's part to dh, the gradient of h, or assigns its picked rows, from a->dpooled, and adds the
- * gradients of the weights to g. */
+/* Adds the pooler's part to dh, the gradient of h, or assigns its selected rows, from a->dpooled, and adds
+ * the gradients of the weights to g. */
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
                               const struct layer_call *call);
@@ -67,8 +67,8 @@ void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct layer_call *call);
 
-/* The transform, from a->dtransform, adds its part to dh, the gradient of h, or assigns its picked rows; the
- * NSP head assigns a->dpooled.  The gradients of the weights are added to g. */
+/* The transform, from a->dtransform, adds its part to dh, the gradient of h, or assigns its selected rows;
+ * the NSP head assigns a->dpooled.  The gradients of the weights are added to g. */
 void bert_heads_transform_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                                    const struct bert_head_acts *a, tensor h,
                                    const struct bert_head_weights *w, const struct layer_call *call);

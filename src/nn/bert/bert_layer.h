@@ -10,7 +10,7 @@
  * Memory: nothing here owns any.  Weights and their gradients view the flat buffers of the network.
  * Activations are carved for each batch from the arena of its activation slot.  In training each layer has a
  * set of its own.  With recomputation of k layers at a time, layer i + k shares the set of layer i, and only
- * every k-th output is kept.  Inference has two sets, which layers use in turn.  All layers share one
+ * every k-th output is kept.  Inference has two sets, which layers use alternately.  All layers share one
  * layer_scratch, so what a layer leaves there is lost in the next one, but for `dh` of pre-LN layers.
  *
  * Rows: attention computes all T rows of the batch.  What follows it in the last layer may compute, in
@@ -34,9 +34,9 @@ struct bert_layer_weights {
 extern const struct weight_row bert_layer_rows[];
 enum { BERT_LAYER_N_ROWS = sizeof(struct bert_layer_weights) / sizeof(tensor) };
 
-/* The activations: results of the forward that the backward reads.  In a pre-LN layer the forward reads the
- * sums too.  `out` is the input of the layer above, whose backward reads it again: it must hold what the
- * forward left until both backwards have run. */
+/* Activations: results of the forward that the backward reads.  In a pre-LN layer the forward reads the sums
+ * too.  `out` is the input of the layer above, whose backward reads it again: it must hold what the forward
+ * left until both backwards have run. */
 struct bert_layer_acts {
     struct self_attention_acts attention;
     struct norm_acts norm_1;
@@ -46,8 +46,8 @@ struct bert_layer_acts {
     tensor out; /* [T, H] */
 };
 
-/* Carve a layer's activations, the norms' apart; and only its output, if it shares the others with another
- * layer. */
+/* Carve a layer's activations without the norms'; those of the norms; and only its output, if it shares the
+ * others with another layer. */
 void bert_layer_carve(struct bert_layer_acts *a, struct arena *arena, const struct layer_form *form,
                       struct layer_memory memory);
 void bert_layer_carve_norms(struct bert_layer_acts *a, struct arena *arena, const struct layer_form *form,
@@ -58,19 +58,19 @@ void bert_layer_carve_output(struct bert_layer_acts *a, struct arena *arena, con
 /* Makes `a` share the activations of another layer; it keeps its own weights in fp8. */
 void bert_layer_share_acts(struct bert_layer_acts *a, const struct bert_layer_acts *of);
 
-/* What a layer computes behind its attention: all rows, or views of the picked ones. */
+/* Views of the rows that a layer computes after its attention: all, or the selected ones. */
 struct bert_layer_acts bert_layer_picked(const struct bert_layer_acts *a, const struct row_picks *picks);
 
-/* a->out, to be rounded for the next layer by the op that writes it. */
+/* Returns a->out, marked so that the op that writes it also rounds it for the next layer. */
 tensor bert_layer_output(const struct bert_layer_acts *a, const struct layer_call *call);
 
-/* What a layer reads. */
+/* Inputs of a layer. */
 struct bert_layer_io {
     tensor in;       /* [T, H] `out` of the layer below, or the output of the input layer */
     tensor residual; /* [T, H] for pre-LN layers: the sum of the layer below, null in the first */
 };
 
-/* How the sublayers are joined into a layer. */
+/* Functions that join the sublayers into a layer. */
 struct bert_layer_wiring {
     /* Carve a layer's activations; and only those that it passes to the next layer, if it shares the others
      * with another layer. */
@@ -104,6 +104,7 @@ struct bert_sublayers {
     struct norm norm_1, norm_2;
 };
 
+/* Views the sublayers of a layer; g is NULL in a forward. */
 struct bert_sublayers bert_layer_sublayers(const struct bert_layer_weights *w,
                                            const struct bert_layer_weights *g,
                                            const struct bert_layer_acts *a);

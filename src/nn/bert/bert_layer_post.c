@@ -6,8 +6,8 @@
  * Forward is a column of ops under each equation; backward is the same column from bottom to top.
  *
  * A backward has three gradients at a time: dx [T, H] goes from layer to layer, s.dh is that of h, and
- * s.branch that of a sublayer's output.  With picked rows, dx has gradients in its first R rows on entry and
- * in all T rows on return: attention spreads them. */
+ * s.branch that of a sublayer's output.  With selected rows, dx has gradients in its first R rows on entry
+ * and in all T rows on return: attention spreads them. */
 #include "nn/bert/bert_layer.h"
 
 #include "dev/queue.h"
@@ -41,8 +41,8 @@ static void forward(struct exec *x, const struct bert_layer_acts *all, const str
     norm_forward(x, &layer.norm_2, bert_layer_output(&a, call), s.branch, w->ff.b_2, h, call);
 }
 
-/* One buffer, dx, holds three things in turn: the gradient of y on entry, that of the residual x
- * after LN_1, and that of the layer's input once attention has added its part. */
+/* One buffer, dx, holds three gradients one after the other: that of y on entry, that of the residual x after
+ * LN_1, and that of the layer's input once attention has added its part. */
 static void backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                      const struct layer_scratch *scratch, const struct bert_layer_acts *all, tensor in,
                      const struct bert_layer_weights *w, const struct layer_call *call)

@@ -133,8 +133,8 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
     bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
 }
 
-/* Factors in fp8 are of whole streams; and streams of a few tokens may have more picks than tokens, some of
- * which only round their number up. */
+/* Carves the selected rows. There are none in fp8, whose factors are of complete streams; nor for short
+ * streams, where the rounded numbers of rows may add up to more than the tokens. */
 static void carve_picks(struct bert_acts *a, struct arena *arena, const struct bert_model *m,
                         struct model_memory memory, const struct batch *sizes)
 {
@@ -238,7 +238,7 @@ static tensor keys_of(const struct model_pass *p)
     return tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS];
 }
 
-/* The heads up to their logits, but for those of words. */
+/* Runs the heads up to their logits, without the logits of words. */
 static void heads_begin(const struct model_pass *p, const struct layer_call *call)
 {
     const struct bert_acts *a = p->acts;
@@ -289,7 +289,7 @@ static void heads_forward(const struct model_pass *p)
     }
 }
 
-/* The losses of all heads but that of words, and the gradients of their logits. */
+/* Computes the losses of all heads but that of words, and the gradients of their logits. */
 static void losses(const struct model_pass *p, tensor sums, const struct layer_call *call)
 {
     const struct bert_acts *a = p->acts;
@@ -320,7 +320,7 @@ static void heads_measure(const struct model_pass *p, tensor sums)
     losses(p, sums, &call);
 }
 
-/* From the gradients of the logits, and of z, to that of the last layer's output. */
+/* Computes the gradient of the last layer's output from the gradients of the logits, and of z. */
 static void heads_backward(const struct model_pass *p, tensor dx, const struct layer_call *call)
 {
     const struct bert_acts *a = p->acts;

@@ -27,14 +27,14 @@ static tensor third_of(tensor qkv, int i)
     return tensor_is_null(qkv) ? qkv : tensor_columns(qkv, i * qkv.dims[1] / 3, qkv.dims[1] / 3);
 }
 
-/* Some rows of an activation or a gradient behind a layer's attention. */
+/* Some rows of an activation or a gradient after a layer's attention. */
 struct part {
     struct module_path module;
     enum batch_rows rows;
     tensor value;
 };
 
-/* The i-th part: all tokens or, of picked rows, those of a list.  False: there is none. */
+/* The i-th part: all tokens or, of selected rows, those of a list.  False: there is none. */
 static bool find_part(struct part *part, const struct model *m, const struct row_picks *picks, int i,
                       int64_t layer, const char *module, tensor value)
 {
@@ -57,7 +57,7 @@ struct visiting {
     void *context;
 };
 
-/* `module` is NULL if it is none's output. */
+/* Visits an activation part by part; `module` is NULL if it is the output of no module. */
 static void visit_parts(const struct visiting *v, const char *name, const char *module, tensor value)
 {
     struct part part;
@@ -68,7 +68,8 @@ static void visit_parts(const struct visiting *v, const char *name, const char *
     }
 }
 
-/* Logits of all words, or null where there is room for a chunk of them only (network_config.whole_logits). */
+/* Logits of all words, or null where there is memory for a chunk of them only
+ * (network_config.whole_logits). */
 static tensor whole(const struct bert_acts *a, tensor logits)
 {
     bool is_chunk = !tensor_is_null(logits) && logits.dims[0] < a->heads.t_out.dims[0];

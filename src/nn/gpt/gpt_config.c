@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* How a format writes a number. */
+/* Keys of a number in one format. */
 struct field_key {
     const char *name, *other; /* NULL: the format has no such key; `other` is one that published files have */
     double standard;          /* where a file has neither: what `transformers` takes then */
@@ -222,7 +222,8 @@ struct status gpt_config_same_architecture(const struct gpt_config *a, const str
 {
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
-        bool is_limit = f->offset == offsetof(struct gpt_config, n_positions) && a->alibi; /* of one run */
+        /* kiln's own limit */
+        bool is_limit = f->offset == offsetof(struct gpt_config, n_positions) && a->alibi;
         if (!f->architecture || is_limit || f->offset == offsetof(struct gpt_config, vocab_size)) {
             continue;
         }

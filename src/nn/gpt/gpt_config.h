@@ -2,7 +2,7 @@
  * et al. 2019) and of BLOOM (arXiv:2211.05100).
  *
  * Both are pre-LN decoders with tied embeddings. GPT-2 learns its positions; BLOOM has none: ALiBi biases the
- * scores of attention, and a LayerNorm stands behind the embeddings. */
+ * scores of attention, and a LayerNorm follows the embeddings. */
 #ifndef KILN_NN_GPT_CONFIG_H
 #define KILN_NN_GPT_CONFIG_H
 
@@ -31,7 +31,7 @@ json_t *gpt2_config_to_json(const struct gpt_config *c);
 json_t *bloom_config_to_json(const struct gpt_config *c);
 
 /* STATUS_DATA names the first size, or the epsilon, in which the two differ.  With ALiBi the length of
- * sequences is none: no weight depends on it (Press et al. 2022, arXiv:2108.12409). */
+ * sequences does not count: no weight depends on it (Press et al. 2022, arXiv:2108.12409). */
 struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b);
 
 #endif

@@ -19,12 +19,12 @@ struct gpt_layer_weights {
 extern const struct weight_row gpt2_layer_rows[], bloom_layer_rows[];
 enum { GPT_LAYER_N_ROWS = sizeof(struct gpt_layer_weights) / sizeof(tensor) };
 
-/* Results of the forward that the backward reads.  A layer hands on one tensor, `out`.  R: the rows of the
+/* Results of the forward that the backward reads.  A layer passes on one tensor, `out`.  R: the rows of the
  * residual stream that are here, all T or a peer's own (nn/stream.h). */
 struct gpt_layer_acts {
     tensor h_1, mean_1, rstd_1; /* [R, H], [R], [R] LN_1 of the layer's input */
     struct self_attention_acts attention;
-    struct norm_acts norm_2; /* its sum is r, the residual stream behind attention */
+    struct norm_acts norm_2; /* norm_2.sum is r, the residual stream after attention */
     tensor h_2;              /* [R, H] */
     struct feed_forward_acts ff;
     tensor out; /* [R, H] */

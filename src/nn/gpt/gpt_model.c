@@ -129,13 +129,13 @@ static struct status create_weights(const struct model *m, void **weights, const
 /* ---- activations ---- */
 
 struct gpt_acts {
-    struct layer_form form;         /* of the slice of layers that is here */
-    int n_slices;                   /* that there are, of layers and words */
+    struct layer_form form;         /* form of the slice of layers that is here */
+    int n_slices;                   /* slices of layers and words, on all ranks */
     tensor in;                      /* [R, H] x, R as in gpt_layer.h */
     tensor words, mean_in, rstd_in; /* [R, H], [R], [R] E[id] and its norm, BLOOM's */
     struct gpt_layer_acts *layers;
-    tensor slopes;                          /* f32 [N] ALiBi's, of the heads here; null without it */
-    tensor read, z, mean_out, rstd_out, dz; /* [M, H], [M, H], [M], [M], [M, H] of the rows that are read */
+    tensor slopes; /* f32 [N] ALiBi's slopes of the heads that are here; null without it */
+    tensor read, z, mean_out, rstd_out, dz; /* [M, H], [M, H], [M], [M], [M, H] the rows that are read */
     struct word_head_acts head;
     struct layer_scratch scratch;
 };
@@ -246,7 +246,7 @@ static tensor output(const void *acts, int64_t layer)
     return layer == MODEL_INPUT_LAYER ? a->in : a->layers[layer].out;
 }
 
-/* ---- what outlives batches ---- */
+/* ---- memory that outlives batches ---- */
 
 static void carve_weights(const struct model *m, void *acts, int64_t layer, struct arena *arena,
                           enum fp8_factors fp8)

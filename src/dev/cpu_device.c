@@ -20,7 +20,8 @@ static size_t cpu_free_bytes(void)
     return bytes < left ? bytes : left;
 }
 
-/* Only a part of the libraries' planned addresses: by now they have taken some of them. */
+/* Checks free memory only, without the addresses that libraries need: by now they have taken some of
+ * these. */
 static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
 {
     *memory = NULL;

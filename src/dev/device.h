@@ -1,4 +1,4 @@
-/* device: where memory is.  Each kind of device fills a table, and all code above calls through it. */
+/* device: the place of memory.  Each kind of device fills a table, and all code above calls through it. */
 #ifndef KILN_DEV_DEVICE_H
 #define KILN_DEV_DEVICE_H
 
@@ -12,7 +12,7 @@
 /* Timestamps in the order of a context's work, for profiling devices whose calls return before their work is
  * done. */
 struct device_clock {
-    /* Makes room for marks 0 to n - 1 and forgets all earlier ones; STATUS_MEMORY. */
+    /* Allocates marks 0 to n - 1 and forgets all earlier ones; STATUS_MEMORY. */
     struct status (*open)(void *context, int64_t n);
     void (*close)(void *context); /* closing the context does this too */
 
@@ -23,18 +23,19 @@ struct device_clock {
     struct status (*elapsed)(void *context, int64_t from, int64_t to, int64_t *ns);
 };
 
-/* What happens to the work that a context is about to be given. */
+/* The fate of the work that a context is about to be given. */
 enum device_work {
-    DEVICE_WORK_RUN,      /* it runs as it is given */
-    DEVICE_WORK_RECORD,   /* it is recorded, and runs when the recording ends */
-    DEVICE_WORK_REPLAYED, /* its recording is already being replayed: the caller must not give it again */
+    DEVICE_WORK_RUN,    /* it runs as it is given */
+    DEVICE_WORK_RECORD, /* it is recorded, and runs when the recording ends */
+    /* the work's recording is already being replayed: the caller must not give it again */
+    DEVICE_WORK_REPLAYED,
 };
 
 struct exec;
 
-/* What the host calls between two segments of a recording, and again whenever it is replayed. */
+/* A call that the host makes between two segments of a recording, and again whenever it is replayed. */
 struct device_call {
-    void (*function)(void *self, struct exec *x, tensor t); /* NULL: nothing, or what the caller knows */
+    void (*function)(void *self, struct exec *x, tensor t); /* NULL: no call, or one that the caller knows */
     void *self;
     tensor t;
 };
@@ -46,8 +47,8 @@ struct device_graphs {
      * segments end (dev/graph_cache.h).  DEVICE_WORK_REPLAYED: so far only the first segment is replayed. */
     struct status (*begin)(void *context, const void *key, size_t key_bytes, enum device_work *work);
 
-    /* Of a recording: ends a segment, which then runs.  `abandon`: the work failed midway, so the recording
-     * is dropped. */
+    /* Ends a segment of a recording, which then runs.  `abandon`: the work failed midway, so the recording is
+     * dropped. */
     struct status (*cut)(void *context, bool abandon);
 
     /* Begins the next segment of a recording after a cut, or replays the next; sets *work. */
@@ -77,25 +78,25 @@ enum { DEVICE_MOST_BESIDE = 3 };
 
 enum { DEVICE_CHIP_BYTES = 64 };
 
-/* A stream beside the context's own, to which a library queues work itself: NCCL its sums.  The functions
- * only queue what orders its work and the context's; the host does not wait.  Not while something is
- * recorded. */
+/* A stream beside the context's own, to which a library queues work itself, such as NCCL's sums.  The
+ * functions only queue what orders its work and the context's; the host does not wait.  Not while something
+ * is recorded. */
 struct device_streams {
     /* Opens a stream with marks 0 to n_marks - 1.  It does not outlive the context.  Closing it does not
      * wait. */
     struct status (*open)(void **stream, void *context, int n_marks);
     void (*close)(void *stream);
 
-    /* What the library calls it: a cudaStream_t. */
+    /* The library's handle of the stream: a cudaStream_t. */
     void *(*handle)(void *stream);
 
-    /* What the stream is given from here on runs after all that the context was given so far; and the other
-     * way round. */
+    /* follow: later work of the stream runs after all work that the context was given so far. lead: later
+     * work of the context runs after all work that the stream was given so far. */
     struct status (*follow)(void *stream);
     struct status (*lead)(void *stream);
 
-    /* Sets mark `i` behind the work that the stream was given so far; and whether it has been reached since
-     * it was last set, which any thread may ask. */
+    /* Sets mark `i` after the work that the stream was given so far; and whether it has been reached since it
+     * was last set, which any thread may ask. */
     struct status (*mark)(void *stream, int i);
     struct status (*reached)(void *stream, int i, bool *is_reached);
 
@@ -105,28 +106,28 @@ struct device_streams {
 
 struct device {
     const char *name;          /* "cpu" */
-    bool is_host;              /* its memory is the host's: the host may read and write it */
-    bool computes_in_f16;      /* its ops also take matrices in fp16, not only fp32 and bf16 */
-    bool takes_rounded_biases; /* its products add a bias that has the result's dtype without an extra pass */
-    bool multiplies_int8;      /* its products and gather_rows take matrices in int8 (ops/ops.h, linear) */
-    /* its products take factors in fp8; else fp8 values are kept in bf16 (core/fp8.h) */
+    bool is_host;              /* the device's memory is the host's: the host may read and write it */
+    bool computes_in_f16;      /* ops also take matrices in fp16, not only fp32 and bf16 */
+    bool takes_rounded_biases; /* products add a bias that has the result's dtype without an extra pass */
+    bool multiplies_int8;      /* products and gather_rows take matrices in int8 (ops/ops.h, linear) */
+    /* products take factors in fp8; else fp8 values are kept in bf16 (core/fp8.h) */
     bool computes_in_fp8;
 
-    /* Its attention_backward sums the bias gradient while it has the columns; else linear_backward_weight
-     * does, which reads them anyway (ops/ops.h, dbias). */
+    /* attention_backward sums the bias gradient while it has the columns; else linear_backward_weight does,
+     * which reads them anyway (ops/ops.h, dbias). */
     bool sums_in_attention;
 
-    /* Its attention writes which probabilities dropout keeps, and attention_backward reads that
+    /* attention writes which probabilities dropout keeps, and attention_backward reads that
      * (ops/attention_bits.h); else both draw them. */
     bool keeps_dropout_bits;
 
-    /* Opens what an exec on this device needs besides memory: a CUDA stream, library handles.  NULL on the
-     * host. */
+    /* Opens what an exec on this device needs in addition to memory: a CUDA stream, library handles.  NULL on
+     * the host. */
     struct status (*open)(void **context);
     void (*close)(void *context);
 
-    /* `bytes` of zeroed memory, aligned to ARENA_ALIGNMENT and touched, so that a shortage shows now and not
-     * in a step.  STATUS_MEMORY says how much was needed and how much is free. */
+    /* Allocates `bytes` of zeroed memory, aligned to ARENA_ALIGNMENT and touched, so that a shortage shows
+     * now and not in a step.  STATUS_MEMORY says how much was needed and how much is free. */
     struct status (*allocate)(void **memory, size_t bytes, const char *what);
     void (*release)(void *memory, size_t bytes);
 
@@ -139,8 +140,9 @@ struct device {
      * device's memory is the host's. */
     struct status (*copy_within)(void *context, void *to, const void *from, size_t bytes);
 
-    /* Host memory for `bytes` that a `send` will copy to the device: one of two buffers in turn, so that
-     * filling one waits only for the send before the last.  NULL where the device's memory is the host's. */
+    /* Host memory for `bytes` that a `send` will copy to the device: one of two buffers, used alternately, so
+     * that filling one waits only for the send before the last.  NULL where the device's memory is the
+     * host's. */
     struct status (*stage)(void *context, void **on_host, size_t bytes);
 
     /* Copies the buffer of the last `stage` to the device, after all work of the context; does not wait. */

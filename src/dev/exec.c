@@ -51,7 +51,7 @@ void exec_queued(struct exec *x, const char *op)
     }
 }
 
-/* After a wait: takes over any failure since the wait before. */
+/* Stores, after a wait, any failure since the wait before. */
 static void take(struct exec *x, const char *what, struct status s)
 {
     char first[PLACE_BYTES] = "", last[PLACE_BYTES] = "";

@@ -13,13 +13,13 @@
 struct ops;
 struct peers;
 
-/* What ops cost; summed by the plan table, which ops/op_watch.h asks about each call. */
+/* Costs of ops, summed by the plan table, which ops/op_watch.h asks about each call. */
 struct exec_totals {
     double flops;           /* a multiply-add is two */
     double bytes;           /* read and written: each tensor once, an updated one twice */
-    size_t workspace_bytes; /* the most that one op asked for */
-    size_t beside_bytes;    /* the same of those that run beside */
-    double peer_bytes;      /* that this rank sends in calls of peers, on every table (dev/peers.h) */
+    size_t workspace_bytes; /* most scratch that one op asked for */
+    size_t beside_bytes;    /* most scratch of an op that runs beside */
+    double peer_bytes;      /* bytes that this rank sends in calls of peers, on every table (dev/peers.h) */
 };
 
 /* An op that was given to a device. */
@@ -33,7 +33,7 @@ struct exec {
     const struct ops *ops;
     void *context; /* the device's, for this exec alone */
     struct status status;
-    const char *layer;   /* where we are, for messages: "layer" or "embeddings" */
+    const char *layer;   /* the present layer, for messages: "layer" or "embeddings" */
     int64_t layer_index; /* -1: not a numbered layer */
     const char *file;    /* the source that entered it, and its line; NULL: none was entered */
     int line;
@@ -46,7 +46,7 @@ struct exec {
     bool rows_alone;
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
-    void *beside_workspace; /* the same for work that runs beside */
+    void *beside_workspace; /* scratch of work that runs beside */
     size_t beside_bytes;
     struct exec_totals totals;
     const struct peers *peers; /* ranks that share the layers, borrowed; NULL: there are none */
@@ -59,7 +59,7 @@ struct exec {
     const char *served_by, *served_why;
 
     bool recording; /* ops are recorded: between queue_graph_begin and queue_graph_end (dev/queue.h) */
-    bool between;   /* two segments of a recording: after queue_graph_cut */
+    bool between;   /* between two segments of a recording: after queue_graph_cut */
     bool beside;    /* between queue_beside and queue_back, where the device runs work beside */
 
     /* Called for each copy that queue_send gives to a device, before it and, with `given`, after it.  NULL:
@@ -104,7 +104,8 @@ void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t 
  * (device.keep_in). */
 void exec_keep_in(struct exec *x, const char *directory);
 
-/* The same for checkpoints (device.choices, device.take_choices); *text is NULL if nothing was timed. */
+/* Returns the device's choices as bytes, for checkpoints, and takes such bytes (device.choices,
+ * device.take_choices). *text is NULL if nothing was timed; the caller frees it. STATUS_MEMORY. */
 struct status exec_choices(struct exec *x, char **text, size_t *n);
 void exec_take_choices(struct exec *x, const void *text, size_t n, const char *source);
 

@@ -60,7 +60,7 @@ static void meet(struct graph_cache *c, struct graph_entry *e)
     e->last_met = c->clock;
 }
 
-/* Whether there is room for a recording of this work, if necessary after dropping another's. */
+/* Whether there is space for a recording of this work, if necessary after dropping another's. */
 static bool take_room(struct graph_cache *c, const struct graph_entry *e)
 {
     if (c->n_graphs < GRAPH_CACHE_GRAPHS) {

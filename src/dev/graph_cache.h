@@ -1,5 +1,5 @@
 /* graph_cache: decides which work of a device is recorded as a graph, and which recording is replayed.  It is
- * the policy only: the recorder, a CUDA stream or a test, is behind function pointers.
+ * the policy only: the recorder, a CUDA stream or a test, is called through function pointers.
  *
  * Work is identified by a key that holds everything its launches depend on.  The first time it runs directly,
  * so that tables are made and algorithms chosen; the second time it is recorded; from then on it is replayed.
@@ -33,7 +33,7 @@ struct graph_runtime {
 
 struct graph_segment {
     void *graph;
-    struct device_call call; /* after it */
+    struct device_call call; /* the call after the segment */
 };
 
 struct graph_entry {
@@ -51,9 +51,9 @@ struct graph_cache {
     void *self; /* the runtime's */
     struct graph_entry entries[GRAPH_CACHE_KEYS];
     struct graph_entry *recording; /* from its begin to its end; NULL: there is none */
-    bool in_segment;               /* what is queued is being recorded: not so between two segments */
-    struct graph_entry *replayed;  /* the last */
-    int n_launched;                /* segments of it */
+    bool in_segment;               /* queued work is being recorded, as it is not between two segments */
+    struct graph_entry *replayed;  /* the recording that was replayed last */
+    int n_launched;                /* segments of it launched so far */
     int64_t clock;
     int n_graphs;                   /* recordings */
     int64_t n_recorded, n_replayed; /* works */
@@ -76,8 +76,8 @@ struct status graph_cache_next(struct graph_cache *c, enum device_work *work);
  * after a cut, to drop the recording. */
 struct status graph_cache_end(struct graph_cache *c, bool abandon);
 
-/* Of a recording, after a cut: the call to be made here, and again in each replay; and the one that was kept
- * with the segment that was launched last in a replay, or NULL.  It stays until the next begin. */
+/* Keeps a call of a recording, after a cut: it is made here, and again in each replay. And the call that was
+ * kept with the segment that was launched last in a replay, or NULL.  It stays until the next begin. */
 void graph_cache_keep(struct graph_cache *c, const struct device_call *call);
 const struct device_call *graph_cache_kept(const struct graph_cache *c);
 

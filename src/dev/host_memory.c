@@ -86,7 +86,7 @@ size_t host_memory_taken(void)
     return (size_t)kernel_file_read("/proc/self/status", "RssAnon:") * 1024;
 }
 
-/* The peak is of all resident memory, so what is mapped from files now is taken from it. */
+/* The peak counts all resident memory, so the bytes that are now mapped from files are subtracted. */
 size_t host_memory_peak(void)
 {
     static const char status[] = "/proc/self/status";

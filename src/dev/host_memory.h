@@ -1,8 +1,8 @@
-/* host_memory: how much host memory a process may still take: what is free, what its cgroup allows, and
+/* host_memory: the host memory that a process may still take: free memory, the limit of its cgroup, and
  * addresses where those are limited (RLIMIT_AS, `ulimit -v`).
  *
  * Libraries handle a shortage badly: oneDNN writes code to memory it did not get, OpenBLAS retries forever.
- * So device_cpu.free_bytes leaves room for them, and kiln checks for it before it calls them. */
+ * So device_cpu.free_bytes leaves memory for them, and kiln checks for it before it calls them. */
 #ifndef KILN_DEV_HOST_MEMORY_H
 #define KILN_DEV_HOST_MEMORY_H
 

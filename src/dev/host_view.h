@@ -8,14 +8,14 @@
 
 struct host_view {
     tensor host;  /* dense or with the strides of the tensor */
-    void *memory; /* of a copy; owned */
+    void *memory; /* memory of a copy, owned; else NULL */
 };
 
 /* Views the dense tensor `t` of the exec's device with its contents, after the ops before it.  STATUS_MEMORY,
  * or the exec's failure. */
 struct status host_view_open(struct host_view *v, struct exec *x, tensor t);
 
-/* The same without the contents: the host is going to write them. */
+/* Views `t` as host_view_open does, but without its contents: the host is going to write them. */
 struct status host_view_open_blank(struct host_view *v, struct exec *x, tensor t);
 
 /* Copies what the host wrote into `t`. */

@@ -5,7 +5,7 @@
  *
  * They are queued like ops: after the ops before them, and before those after them.  A recording is cut at
  * each, and its replay makes the calls again (dev/queue.h, queue_call).  On a table that only plans they are
- * counted.  A rank whose exec has failed makes them too, and tells the others so. */
+ * counted.  A rank whose exec has failed makes them too, and so reports its failure to the others. */
 #ifndef KILN_DEV_PEERS_H
 #define KILN_DEV_PEERS_H
 
@@ -13,12 +13,12 @@
 
 struct peers {
     int rank, size;
-    /* Of peers_sum, peers_max, peers_gather and peers_scatter; NULL: they only count. */
+    /* functions of peers_sum, peers_max, peers_gather and peers_scatter; NULL: they only count */
     queue_function *sum, *max, *gather, *scatter;
     void *self;
 };
 
-/* 0 of 1 without peers. */
+/* The rank among the peers, and their number; 0 and 1 without peers. */
 int peers_rank(const struct exec *x);
 int peers_size(const struct exec *x);
 
@@ -34,8 +34,9 @@ void peers_max(struct exec *x, tensor t);
 /* Rows [r n, (r + 1) n) of the slowest dim of t = those of peer r, of size * n rows.  Dense, any dtype. */
 void peers_gather(struct exec *x, tensor t);
 
-/* This peer's rows of t, as peers_gather counts them, = their sum over all peers; the others are then
- * anything.  Dtypes and bits are those of peers_sum.  A scatter and a gather send what a sum does. */
+/* This peer's rows of t, as peers_gather counts them, = their sum over all peers; the other rows then have
+ * undefined contents.  Dtypes and bits are those of peers_sum.  A scatter and a gather together send the
+ * bytes of a sum. */
 void peers_scatter(struct exec *x, tensor t);
 
 #endif

@@ -5,17 +5,17 @@
 #include "core/dtype.h"
 #include "dev/device.h"
 
-/* As the user gave them. */
+/* Flags that the user gave. */
 struct precision_flags {
     bool autocast;      /* bf16 */
     bool fp16;          /* takes precedence over autocast */
-    bool tf32;          /* of products of fp32 matrices, if the device has it */
-    bool fp8;           /* of products of layers, all else in bf16 */
-    bool fp32_residual; /* of decoders' residual streams; else as all activations */
+    bool tf32;          /* products of fp32 matrices in tf32, if the device has it */
+    bool fp8;           /* products of layers in fp8, all else in bf16 */
+    bool fp32_residual; /* decoders' residual streams in fp32; else as all activations */
 };
 
 struct precision {
-    enum dtype dtype;   /* of activations and of the matrices that products read */
+    enum dtype dtype;   /* dtype of activations and of the matrices that products read */
     bool allow_tf32;    /* exec.allow_tf32 */
     bool rounds_to_f16; /* dtype is fp32, and matrices and activations are rounded to fp16 (ops/half_ops.h) */
     bool fp8;           /* products of layers are in fp8, all else in bf16 (nn/linear.h) */
@@ -23,12 +23,13 @@ struct precision {
     bool fp32_residual; /* the residual stream is fp32, all else is dtype (ops.h, R) */
 };
 
-/* STATUS_USAGE, saying what to use instead: the cpu has no fp16, fp16 excludes fp8, and a residual stream in
- * fp32 goes with layers that are not. */
+/* Finds the precision of a run. STATUS_USAGE says what to use instead: the cpu has no fp16, fp16 excludes
+ * fp8, and a residual stream in fp32 needs layers in bf16 or fp16. */
 struct status precision_find(struct precision *p, const struct precision_flags *f,
                              const struct device *device);
 
-/* The same for a run that only predicts: then the cpu takes fp16, rounding to it, which a log line says. */
+/* Finds the precision of a run that only predicts: then the cpu takes fp16 too, by rounding to it, and logs
+ * that. Errors are those of precision_find. */
 struct status precision_find_prediction(struct precision *p, const struct precision_flags *f,
                                         const struct device *device);
 

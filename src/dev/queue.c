@@ -33,8 +33,8 @@ void queue_send(struct exec *x, void *on_device, const void *on_host, size_t byt
     }
 }
 
-/* Of a segment that was replayed: the calls behind it that a recording has kept, and the segments behind
- * them.  A call that fails ends the replay. */
+/* Makes the calls that a recording has kept after a replayed segment, and replays the segments after them.  A
+ * call that fails ends the replay. */
 static void replay_calls(struct exec *x)
 {
     const struct device_graphs *graphs = x->device->graphs;
@@ -75,7 +75,7 @@ void queue_graph_end(struct exec *x)
     }
 }
 
-/* A recording that a failure ended is not resumed. */
+/* Cuts a recording; one that a failure ended is not resumed. */
 void queue_graph_cut(struct exec *x)
 {
     queue_join(x, 0);

@@ -30,7 +30,7 @@ void queue_graph_replay(struct exec *x);
 /* Calls function(self, x, t) after the ops before it and before those after it: for work that the host must
  * queue by itself, whatever the exec's status is, such as a collective of ranks.  A recording is cut there,
  * and its replay makes the same call: `self` and the memory of t must be there then.  The callers of
- * queue_graph_begin and queue_graph_replay need not know of it: both go on to the next queue_graph_cut of
+ * queue_graph_begin and queue_graph_replay need not know of it: both continue to the next queue_graph_cut of
  * their own, or to the end. */
 typedef void queue_function(void *self, struct exec *x, tensor t);
 void queue_call(struct exec *x, queue_function *function, void *self, tensor t);

@@ -1,6 +1,6 @@
-/* Checks arguments and passes each call to the communicator's table, or through memory of the host. A call is
- * made even if this rank's exec has failed: without it the other ranks would wait, and would not hear of the
- * error.  A rank alone has no table. */
+/* Checks arguments and passes each call to the communicator's table, or through memory of the host.  A call
+ * is made even if this rank's exec has failed: without it the other ranks would wait, and would not hear of
+ * the error.  A rank alone has no table. */
 #include "dist/comm.h"
 
 #include "dist/comm_call.h"

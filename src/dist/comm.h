@@ -12,7 +12,7 @@
  *   - A sum is a tree over the ranks in their order (dist/reduce.h): the same bits on all ranks, at any time,
  *     and whether a rank adds up neighbouring leaves of the tree itself or several ranks have them.
  *
- * A collective has three parts. Each rank states its call and its status; all come to the same verdict on
+ * A collective has three parts.  Each rank states its call and its status; all come to the same verdict on
  * these; only if that is OK does data move.  The host waits for all ranks in the first part.  It also waits
  * for the data in host memory; on GPUs with NCCL the data moves later, on a stream, and comm_join orders it
  * before the ops that follow.
@@ -26,7 +26,7 @@
  *   - Once the world was split, the first error of a rank is that of all: the rank that finds it, in its own
  *     exec or in a call of any part, reports it to the whole world at once, outside of all calls.  So it also
  *     ends waits in parts that the failed rank is not in, and a rank that computes hears of it in its next
- *     call. If several ranks fail, ranks may have heard of different ones first.
+ *     call.  If several ranks fail, ranks may have heard of different ones first.
  *   - A rank that is lost is lost to all: every wait, of any part, looks for the silent and the ended of the
  *     whole world.  Where neither shows it, the ranks that wait for the lost one itself reach their deadline
  *     and report it to the others; a rank that waits for one of these may reach its own first, and then names
@@ -56,10 +56,11 @@ struct comm_type {
     /* sums do not follow the rule's order: their bits depend on the number of ranks and where they are */
     bool sums_in_another_order;
 
-    /* Each of the calls below, on a dense tensor in the memory of the exec's device; an agreement has none.
-     * `bounds` are those of a sum in parts and a gathering, else NULL.  In a collective the ranks first agree
-     * on their calls, in which is each one's status; no data moves if one has failed.  In a message the worse
-     * of the two ranks' statuses is returned, and a failed rank sends its error instead of the data. */
+    /* Makes one of the calls below, on a dense tensor in the memory of the exec's device; an agreement has no
+     * tensor.  `bounds` are those of a sum in parts and a gathering, else NULL.  In a collective the ranks
+     * first agree on their calls, in which is each one's status; no data moves if one has failed.  In a
+     * message the worse of the two ranks' statuses is returned, and a failed rank sends its error instead of
+     * the data. */
     struct status (*call)(void *state, struct exec *x, const struct comm_call *call, tensor t,
                           const int64_t *bounds);
 
@@ -94,9 +95,10 @@ struct comm {
     /* this rank among all ranks of its node, which share its processor's threads and devices; the same in a
      * part */
     int local_rank, n_local;
-    /* not NULL: this rank is the only one that is there (comm_emulated.h). Borrowed */
+    /* emulation in which this rank is the only one that is there (comm_emulated.h), borrowed; else NULL */
     struct comm_emulated *emulated;
-    /* not NULL: tensors of other devices go through it, since the table takes those of the host. Borrowed */
+    /* host memory through which tensors of devices go if the table takes only those of the host, borrowed;
+     * else NULL */
     struct comm_stage *stage;
     void *state;
 };
@@ -127,7 +129,7 @@ void comm_queue_reduce_scatter_sum(const struct comm *c, struct exec *x, tensor 
  * end. */
 void comm_join(const struct comm *c, struct exec *x);
 
-/* Returns an error if a collective of this rank was given up, so that tensors have undefined contents. Call
+/* Returns an error if a collective of this rank was given up, so that tensors have undefined contents.  Call
  * it after a wait for the exec, before any result is used; other ranks get the error in their next call. */
 struct status comm_check(const struct comm *c);
 
@@ -174,20 +176,20 @@ struct status comm_split(const struct comm *c, struct comm *part, int first, int
  * after the last call of the part.  Safe on a zeroed struct and on one that is closed. */
 void comm_part_close(struct comm *part);
 
-/* Gathers all [size] rows of n bytes, of which this rank has filled its own. For tables whose tensors are in
+/* Gathers all [size] rows of n bytes, of which this rank has filled its own.  For tables whose tensors are in
  * host memory.  All ranks return the same error. */
 struct status comm_share_rows(const struct comm *c, void *all, size_t n);
 
 /* A rank's number in the world. */
 int comm_number(const struct comm_numbers *numbers, int rank);
 
-/* For tables: whether a rank is in a group; a part of this rank alone; and the numbers of a group. */
+/* Whether a rank is in a group; a part of this rank alone; and the numbers of a group.  For tables. */
 bool comm_group_has(const struct comm_group *g, int rank);
 struct comm comm_alone(const struct comm *whole);
 struct comm_numbers comm_numbers_of(const struct comm *whole, const struct comm_group *g);
 
-/* For tables: the worse of the errors of two ranks, `a` being the lower rank; and an error with its rank's
- * number in front, or the rank's number in the world. */
+/* The worse of the errors of two ranks, `a` being the lower rank; and an error with its rank's number in
+ * front, or the rank's number in the world.  For tables. */
 struct status comm_worse(struct status a, struct status b);
 struct status comm_named(struct status s, int rank, int size);
 struct status comm_named_by(struct status s, const struct comm_numbers *numbers, int rank);

@@ -29,18 +29,20 @@ struct comm_call {
     int64_t count;
     uint64_t bounds_hash;
     bool only_agrees;     /* the call's data move by other means (comm_call_agree) */
-    struct status status; /* this rank's */
+    struct status status; /* status of this rank */
 };
 
-/* This rank's call.  If the exec has failed, or the call does not take the dtype, its status is an error. */
+/* Describes this rank's call.  If the exec has failed, or the call does not take the dtype, its status is an
+ * error. */
 struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t, const int64_t *bounds,
                               int size, int root);
 
-/* For tables that move data by other means than `control`, a communicator of the same ranks on the host: OK
- * if all ranks are in the same call and none has failed; else all return the same error. */
+/* Returns OK if all ranks are in the same call and none has failed; else all return the same error.  For
+ * tables that move data by other means than `control`, a communicator of the same ranks on the host. */
 struct status comm_call_agree(const struct comm *control, const struct comm_call *mine);
 
-/* For tables whose tensors are in host memory: the call's status, an error too if the exec's are not. */
+/* Returns the call's status, or STATUS_USAGE if the exec's tensors are not in host memory.  For tables that
+ * take only such tensors. */
 struct status comm_call_host(const struct comm_call *c, const struct exec *x);
 
 /* "a sum" */

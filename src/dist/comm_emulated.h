@@ -13,14 +13,14 @@
  *   - a message to one rank is counted, and one from it is zeros, as are the rows of peers that layers gather
  *     (comm_peers.h).
  * A part (comm_split) is the same rank among fewer; its calls count with those of all ranks, or apart; a part
- * of one rank counts nothing. Nothing moves, so the kind of device does not matter; the bytes that would have
- * moved are counted. */
+ * of one rank counts nothing.  Nothing moves, so the kind of device does not matter; the bytes that would
+ * have moved are counted. */
 #ifndef KILN_DIST_COMM_EMULATED_H
 #define KILN_DIST_COMM_EMULATED_H
 
 #include "dist/comm.h"
 
-/* Bytes of tensors that went into calls without a failure. A tensor's full size counts once, however much of
+/* Bytes of tensors that went into calls without a failure.  A tensor's full size counts once, however much of
  * it a ring or tree sends. */
 struct comm_traffic {
     int64_t n_calls;
@@ -35,11 +35,11 @@ struct comm_emulated {
     /* traffic of comm_emulated_rank: what ranks exchange between steps */
     struct comm_traffic numbers;
     struct comm_traffic tensors; /* traffic of comm_emulated_tensors */
-    struct comm_traffic slices;  /* traffic between a mesh's slices, where parts count apart, */
-    struct comm_traffic stages;  /* and between its stages */
+    struct comm_traffic slices;  /* traffic between a mesh's slices, where parts count apart */
+    struct comm_traffic stages;  /* traffic between a mesh's stages, where parts count apart */
 };
 
-/* Rank e->rank of e->size; a view of `e`.  Its node has no other rank. */
+/* A communicator of rank e->rank of e->size; a view of `e`.  Its node has no other rank. */
 struct comm comm_emulated_rank(struct comm_emulated *e);
 
 /* The communicator for a trainer's tensors, on any device, of the rank of `control` (comm_emulated_rank); a

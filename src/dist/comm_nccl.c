@@ -9,7 +9,7 @@
 struct comm_nccl {
     struct comm control;
     struct comm part; /* control, if it was split off for this communicator; else zeroes */
-    struct exec x;    /* where its tensors are */
+    struct exec x;    /* exec of the device that has the tensors */
     double deadline_s;
     char record[512];
     int n_parts; /* parts split off so far: they number their records */
@@ -28,7 +28,7 @@ static struct status heard(const struct comm_nccl *n, struct status s)
     return s;
 }
 
-/* This rank's own error: the exec's, else one that was found since the last call. */
+/* Returns this rank's own error: the exec's, else one that was found since the last call. */
 static struct status own(const struct comm_nccl *n, struct status mine)
 {
     return failed(mine) ? mine : nccl_link_check(n->link);

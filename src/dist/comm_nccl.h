@@ -1,6 +1,6 @@
 /* comm_nccl: ranks that each have a GPU, over NVIDIA's NCCL (docs/decisions/0061_nccl.md).  Tensors move by
  * NCCL on a stream of its own, at the same time as the exec's work; what ranks agree on, and messages between
- * two of them, go over a communicator on the host. NCCL adds in its own order: the same ranks on the same
+ * two of them, go over a communicator on the host.  NCCL adds in its own order: the same ranks on the same
  * machines get the same bits, others need not.
  *
  * A collective first agrees over `control`, where the host waits for all ranks.  Then NCCL's call is queued:

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Whether a rank's elements are read, and written. */
+/* Whether a call reads a rank's elements, and whether it writes them. */
 static bool gives(const struct comm_call *call, int rank)
 {
     return call->kind != CALL_RECEIVE && (call->kind != CALL_BROADCAST || call->root == rank);
@@ -55,11 +55,11 @@ static struct status call_pieces(const struct comm *c, struct exec *x, const str
     return x->status;
 }
 
-/* Rank after rank, so that a piece is enough. */
+/* Gathers by a broadcast of each rank, so that memory for one piece is enough. */
 static struct status gather(const struct comm *c, struct exec *x, const struct comm_call *call, tensor t,
                             const int64_t *bounds)
 {
-    TRY(comm_agree(c, call->status)); /* there may be nothing to gather */
+    TRY(comm_agree(c, call->status)); /* ranks meet even if no rank has rows */
     for (int r = 0; r < c->size; r++) {
         struct comm_call part = {.kind = CALL_BROADCAST, .root = r, .dtype = t.dtype};
         if (bounds[r] < bounds[r + 1]) {

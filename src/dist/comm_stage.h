@@ -8,19 +8,19 @@
 
 enum { COMM_STAGE_PIECE_BYTES = 4 << 20 };
 
-/* For comm.stage, of a communicator and of its parts. */
+/* Host memory for comm.stage, shared by a communicator and its parts. */
 struct comm_stage {
     void *piece;     /* [COMM_STAGE_PIECE_BYTES] */
-    int64_t *bounds; /* [size + 1] of the parts of a piece */
+    int64_t *bounds; /* [size + 1] bounds of the parts of a piece */
 };
 
-/* Allocates for a communicator of `size` ranks. STATUS_MEMORY. */
+/* Allocates for a communicator of `size` ranks.  STATUS_MEMORY. */
 struct status comm_stage_init(struct comm_stage *s, int size);
 
 /* Safe on a zeroed struct. */
 void comm_stage_fini(struct comm_stage *s);
 
-/* For comm.c: the call, made of calls of the table. */
+/* Makes a call by calls of the table, piece by piece; for comm.c. */
 struct status comm_stage_call(const struct comm *c, struct exec *x, const struct comm_call *call, tensor t,
                               const int64_t *bounds);
 

@@ -1,8 +1,7 @@
-/* Sums over several nodes take two stages where the ranks of each node are neighbours and a power of
- * two of them: the ranks of a node add up through shared memory, then the ranks with the same
- * place on each node add up over the wire (the column). Both stages are levels of one tree over all
- * ranks, so the bits do not depend on how ranks are placed on nodes.  Sums in bf16 take one stage,
- * since they are rounded once.
+/* Sums over several nodes take two stages where the ranks of each node are neighbours and a power of two of
+ * them: the ranks of a node add up through shared memory, then the ranks with the same place on each node add
+ * up over the wire (the column).  Both stages are levels of one tree over all ranks, so the bits do not
+ * depend on how ranks are placed on nodes.  Sums in bf16 take one stage, since they are rounded once.
  *
  * A part is a communicator whose messages have tags of their own, with a window of its own where it
  * has several ranks of a node; the watch, which hears of errors and lost ranks, is that of the world. */
@@ -142,7 +141,7 @@ static struct status reduce_all(struct comm_wire *c, enum comm_call_kind kind, t
                              comm_call_name(kind));
 }
 
-/* Gathers in two steps where nodes are blocks. The first step is between nodes: after it each node has the
+/* Gathers in two steps where nodes are blocks.  The first step is between nodes: after it each node has the
  * rows of all ranks, spread over its own ranks.  The second step is within the node. */
 static struct status gather(struct comm_wire *c, tensor t, const int64_t *bounds)
 {
@@ -211,12 +210,12 @@ static int64_t sent(const void *state)
     return ((const struct comm_wire *)state)->ranks.sent_bytes;
 }
 
-/* At the end of the work, messages under way are waited for: their receivers may still come. */
+/* Waits, at the end of the work, for messages under way: their receivers may still come. */
 static void leave(void *state, struct status why)
 {
     struct comm_wire *c = state;
     int64_t start = clock_ns();
-    if (c->world != c) { /* it is the world that is left in peace */
+    if (c->world != c) { /* without an error only the world is left */
         if (failed(why)) {
             fail_named(c, why);
         }
@@ -308,7 +307,7 @@ static bool is_same_node(const struct comm_wire *c, int r, int q)
     return strcmp(c->hellos[r].node, c->hellos[q].node) == 0;
 }
 
-/* How many lower ranks are on the node of rank r. */
+/* The number of lower ranks on the node of rank r. */
 static int place_on_node(const struct comm_wire *c, int r)
 {
     int n = 0;
@@ -512,7 +511,7 @@ static struct status create_part(const struct comm *whole, const struct comm_gro
     return status_ok();
 }
 
-/* Each rank's group is a row of bytes. */
+/* Compares the groups that ranks gave, byte by byte. */
 static struct status compare_groups(const struct comm *whole, const struct comm_group *all,
                                     const struct comm_group *g)
 {

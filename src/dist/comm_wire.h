@@ -9,19 +9,20 @@
 #include "dist/wire.h"
 
 struct comm_wire_options {
-    double deadline_s; /* how long ranks wait for each other */
+    double deadline_s; /* longest time that ranks wait for each other */
     /* silence after which a rank counts as lost (dist/heartbeat.h); 0: there are no heartbeats */
     double silence_s;
-    /* how many ranks of a node may share memory (dist/node_window.h): 0 none, INT_MAX all */
+    /* most ranks of a node that may share memory (dist/node_window.h): 0 none, INT_MAX all */
     int most_sharing;
 };
 
 /* Opens a communicator of the ranks of an open wire, which it takes over and closes, also if it fails.  All
- * ranks call it. STATUS_UNAVAILABLE: they are not of the same build. */
+ * ranks call it.  STATUS_UNAVAILABLE: they are not of the same build. */
 struct status comm_wire_open(struct comm *c, const struct wire *wire,
                              const struct comm_wire_options *options);
 
-/* How many ranks of an open wire were heard to beat (dist/heartbeat.h): only they can be found silent. */
+/* The number of ranks of an open wire that were heard to beat (dist/heartbeat.h): only they can be found
+ * silent. */
 int comm_wire_heard(const struct comm *c);
 
 /* Frees the communicator and closes the wire; call it after comm_leave. */

@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* So many beats may be lost on the way before a rank counts as silent; and no rank needs to beat more often
- * than once a second. */
+/* Beats that may be lost on the way before a rank counts as silent.  No rank needs to beat more often than
+ * once a second. */
 enum { BEATS_OF_SILENCE = 5 };
 
 /* A flood of packets must not keep the thread from judging: after so many it looks at the clock. */
@@ -62,7 +62,7 @@ static void beat(struct heartbeat *h, int64_t now)
 {
     const struct heartbeat_place *place = &h->places[0];
     if (h->rank == 0) {
-        return; /* it answers */
+        return; /* rank 0 only answers */
     }
     if (h->heard_ns[0] > 0 && now - h->heard_ns[0] < 2 * h->beat_ns) {
         send_to(h, 0, h->first);
@@ -134,7 +134,7 @@ static void hear(struct heartbeat *h, int64_t now)
 
 /* ---- who is silent ---- */
 
-/* Warns once of the ranks that were never heard: their silence cannot be found. It waits for as long as a
+/* Warns once of the ranks that were never heard: their silence cannot be found.  It waits for as long as a
  * stopped rank may stay unnoticed. */
 static void warn_of_unheard(struct heartbeat *h, int64_t now)
 {
@@ -288,7 +288,8 @@ void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret)
     if (h->places[h->rank].port == 0 || h->places[0].port == 0) {
         return;
     }
-    heartbeat_begin(h, secret, clock_ns()); /* so that rank 0 knows of it, whenever the thread runs first */
+    /* now, so that rank 0 knows of this rank before the thread first runs */
+    heartbeat_begin(h, secret, clock_ns());
     signals_block(&before);
     h->has_thread = pthread_create(&h->thread, NULL, run, h) == 0;
     signals_restore(&before);

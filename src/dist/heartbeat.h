@@ -27,7 +27,7 @@ struct heartbeat_secret {
 /* Addresses at which a rank listens, and from which it sends. */
 struct heartbeat_place {
     char host[64];
-    uint16_t port; /* in the network's order, as the addresses; 0: it has no heartbeat */
+    uint16_t port; /* UDP port in network byte order, as the addresses; 0: the rank has no heartbeat */
     uint16_t n_addresses;
     uint32_t addresses[HEARTBEAT_ADDRESSES]; /* IPv4, of all its networks */
 };
@@ -40,8 +40,9 @@ struct heartbeat {
     uint64_t n_sent;                /* packets; the number of the last one */
     struct heartbeat_place *places; /* [size] */
     int64_t *heard_ns;              /* [size] the thread's: when a rank was heard last; 0: never */
-    uint64_t *heard_number; /* [size] of the last packet that counted; one that is not above it is a copy */
-    uint32_t first;         /* address from which rank 0 answered */
+    /* [size] number of the last valid packet; a number that is not above it is a copy */
+    uint64_t *heard_number;
+    uint32_t first; /* address from which rank 0 answered */
     /* times of the start, of the last heartbeat_turn and of the next beat */
     int64_t begin_ns, looked_ns, next_ns;
     bool has_warned;
@@ -64,7 +65,8 @@ void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret)
 void heartbeat_begin(struct heartbeat *h, const struct heartbeat_secret *secret, int64_t now);
 int64_t heartbeat_turn(struct heartbeat *h, int64_t now);
 
-/* Returns a rank that was heard and then was silent for too long; -1: none. And the error for such a rank. */
+/* Returns a rank that was heard and then was silent for too long; -1: none.  And the error for such a
+ * rank. */
 int heartbeat_silent(struct heartbeat *h);
 struct status heartbeat_loss(const struct heartbeat *h, int rank);
 

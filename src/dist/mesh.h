@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-/* How many ranks there are in each direction. */
+/* The number of ranks in each direction. */
 struct mesh_shape {
     int tp, pp, dp;
 };
@@ -24,7 +24,7 @@ struct mesh_place {
 
 struct mesh {
     struct mesh_shape shape;
-    struct mesh_place place; /* this rank's */
+    struct mesh_place place; /* place of this rank */
     struct comm world;       /* borrowed */
     struct comm tensor;      /* [tp] the ranks with this one's layers and samples */
     struct comm pipe;        /* [pp] the stages of this replica with this one's slice, from first to last */
@@ -41,7 +41,7 @@ bool mesh_cuts_model(struct mesh_shape shape);
  * is the world itself, and there is nothing to close. */
 struct mesh mesh_of_replicas(const struct comm *world);
 
-/* Splits the world; every rank calls it at once. A mesh of replicas alone is not split.  STATUS_USAGE: the
+/* Splits the world; every rank calls it at once.  A mesh of replicas alone is not split.  STATUS_USAGE: the
  * ranks do not make this mesh.  All ranks return the same error, and then there is nothing to close. */
 struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_shape shape);
 
@@ -66,8 +66,8 @@ int mesh_rank(struct mesh_shape shape, struct mesh_place place);
  * such column. */
 void mesh_print(FILE *f, struct mesh_shape shape, const char *const *hosts);
 
-/* Gathers the hosts of all ranks, then rank 0 writes the table of mesh_print with them, if f is not NULL. All
- * ranks call it, and return the same error. STATUS_MEMORY. */
+/* Gathers the hosts of all ranks, then rank 0 writes the table of mesh_print with them, if f is not NULL.
+ * All ranks call it, and return the same error.  STATUS_MEMORY. */
 struct status mesh_print_hosts(FILE *f, const struct mesh *m, const struct comm *control);
 
 #endif

@@ -80,8 +80,8 @@ struct status nccl_link_check(struct nccl_link *link)
 
 /* ---- the end ---- */
 
-/* Stores the error that stays, and marks the collectives that have not ended as given up. False: there was an
- * error before. */
+/* Stores the error that stays, and marks the collectives that have not ended as given up.  False: there was
+ * an error before. */
 static bool take_failure(struct nccl_link *l, struct status why)
 {
     pthread_mutex_lock(&l->mutex);
@@ -121,7 +121,7 @@ static void cancel_comm(struct nccl_link *l)
     }
 }
 
-/* Acts once, for the first error: the record's file is written before other ranks hear of the error. The
+/* Acts once, for the first error: the record's file is written before other ranks hear of the error.  The
  * error is logged too, since this rank may be waiting for a rank that never comes, and then returns another
  * error. */
 void nccl_link_end(struct nccl_link *link, struct status why)
@@ -196,8 +196,8 @@ static struct status look_at_mark(struct nccl_link *l, const struct flight *f, i
     return status_ok();
 }
 
-/* Looks how far the oldest collective that has not ended has come. Its time runs from its start, or while the
- * host is still in the call, from when it was given. */
+/* Looks how far the oldest collective that has not ended has come.  Its time runs from its start, or while
+ * the host is still in the call, from when it was given. */
 static struct status look_at_oldest(struct nccl_link *l, bool *has_ended)
 {
     struct flight *f = flight_recorder_at(&l->flights, l->n_ended + 1);

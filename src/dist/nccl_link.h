@@ -1,7 +1,7 @@
 /* nccl_link: a communicator of NCCL's with the stream that its collectives run on, and a thread that watches
  * them.  A collective that has begun and does not end by the deadline, a rank that is lost, or an error that
  * NCCL finds by itself, ends the communicator: then work that waits for its stream continues, and the error
- * stays. All collectives of a link are given by one thread. */
+ * stays.  All collectives of a link are given by one thread. */
 #ifndef KILN_DIST_NCCL_LINK_H
 #define KILN_DIST_NCCL_LINK_H
 
@@ -17,7 +17,7 @@ struct nccl_link_config {
 
 struct nccl_link;
 
-/* Opens this rank's link of the communicator of `id`; all ranks call it at once. Collectives are queued
+/* Opens this rank's link of the communicator of `id`; all ranks call it at once.  Collectives are queued
  * between the work of the exec `x`, whose device has streams.  STATUS_INTERNAL, STATUS_MEMORY. */
 struct status nccl_link_open(struct nccl_link **link, const struct nccl_library *library, struct nccl_id id,
                              const struct exec *x, const struct nccl_link_config *config);

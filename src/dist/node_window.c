@@ -16,8 +16,8 @@
 
 enum { LINE_BYTES = 64 };
 
-/* How long a rank looks again and again before it sleeps: longer than a meeting of ranks that run takes,
- * shorter than waking up. */
+/* Time that a rank spins before it sleeps: longer than a meeting of running ranks takes, shorter than waking
+ * up. */
 static const int64_t SPIN_NS = 30000;
 static const int64_t SLEEP_NS = 5000000;
 
@@ -153,7 +153,7 @@ void node_window_come(struct node_window *w)
 
 bool node_window_has_come(const struct node_window *w, int rank)
 {
-    /* that rank may be one ahead */
+    /* the other rank may be one meeting ahead */
     return (int32_t)(atomic_load(&seat_of(w, rank)->n_meetings) - w->n_meetings) >= 0;
 }
 

@@ -38,7 +38,7 @@ void *node_window_next_slot(const struct node_window *w);
 const void *node_window_slot(const struct node_window *w, int rank);
 
 /* Comes to the next meeting; then waits until all have come, or a few milliseconds, and returns whether all
- * have come. `idle_ns`: how long it has waited so far. */
+ * have come.  `idle_ns`: how long it has waited so far. */
 void node_window_come(struct node_window *w);
 bool node_window_wait(struct node_window *w, int64_t idle_ns, bool is_crowded);
 

@@ -101,10 +101,11 @@ struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts, enum
 
 /* ---- the bubble ---- */
 
-/* When each part's forward and backward of each micro-batch ended; 0: it has not. */
+/* Simulation of a schedule: the times at which each part's forward and backward of each micro-batch ended; 0:
+ * not yet. */
 struct simulation {
     const struct pipeline_shape *p;
-    double *ends[2]; /* [n_parts, n_micro] of forwards, backwards */
+    double *ends[2]; /* [n_parts, n_micro] ends of forwards, of backwards */
     double *is_free; /* [n_stages] time from which the stage is free */
     int64_t *next;   /* [n_stages] action */
     const struct pipeline_times *times;
@@ -121,7 +122,7 @@ static double *end_of(const struct simulation *s, enum pipeline_work work, int p
     return &s->ends[work][part * s->p->n_micro + micro];
 }
 
-/* Finds when a neighbouring part has ended and its message has come. False: it has not ended yet. */
+/* Finds when a neighbouring part has ended and its message has come.  False: it has not ended yet. */
 static bool find_arrival(const struct simulation *s, enum pipeline_work work, int part, int64_t micro,
                          double *at)
 {
@@ -133,7 +134,7 @@ static bool find_arrival(const struct simulation *s, enum pipeline_work work, in
 }
 
 /* Finds when the input of a part's work is there: from the part before or after it; the last part's backward
- * needs its own forward. False: it is not there yet. */
+ * needs its own forward.  False: it is not there yet. */
 static bool find_start(const struct simulation *s, enum pipeline_work work, int part, int64_t micro,
                        double *at)
 {

@@ -35,7 +35,7 @@ struct pipeline_action {
 /* STATUS_USAGE: several chunks need a multiple of n_stages micro-batches. */
 struct status pipeline_check(const struct pipeline_shape *p);
 
-/* How many actions each stage has, and the i-th of one. */
+/* The number of actions of each stage, and the i-th action of one. */
 int64_t pipeline_n_actions(const struct pipeline_shape *p);
 struct pipeline_action pipeline_action(const struct pipeline_shape *p, int stage, int64_t i);
 
@@ -46,8 +46,8 @@ int64_t pipeline_in_flight(const struct pipeline_shape *p, int stage, int chunk)
 /* The part of the model that a stage's chunk is, of n_stages * n_chunks. */
 int pipeline_part(const struct pipeline_shape *p, int stage, int chunk);
 
-/* How layers are dealt to parts, which differ by at most one: of the layers alone, or with input layer and
- * heads counted as a layer each, which leaves the first and the last part fewer. */
+/* The division of layers into parts, whose sizes differ by at most one: sizes count the layers alone, or
+ * input layer and heads as a layer each too, so that the first and the last part have fewer. */
 enum pipeline_partition { PIPELINE_BY_LAYERS, PIPELINE_BY_LAYERS_AND_EMBEDDINGS };
 
 /* The layers of a part as struct param numbers them: the input layer with the first, the heads with the

@@ -22,8 +22,8 @@ typedef void reduction(void *out, const void *const *from, int n_from, int64_t f
  * from[r] + first. */
 void reduce_sum(void *out, const void *const *from, int n_from, int64_t first, int64_t n, enum dtype dtype);
 
-/* out[i] = the largest of from[r][first + i], as reduce_sum computes the sum; fp32 only. A NaN is larger than
- * all numbers. */
+/* out[i] = the largest of from[r][first + i], as reduce_sum computes the sum; fp32 only.  A NaN is larger
+ * than all numbers. */
 void reduce_max(void *out, const void *const *from, int n_from, int64_t first, int64_t n, enum dtype dtype);
 
 #endif

@@ -16,7 +16,7 @@ struct ring_links {
     double within, between;
 };
 
-/* Cost for one device. It receives the same number of bytes as it sends. */
+/* Cost for one device.  It receives the same number of bytes as it sends. */
 struct ring_cost {
     double within_bytes, between_bytes, seconds;
 };

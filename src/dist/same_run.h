@@ -13,13 +13,13 @@ struct same_run {
     struct buf items;
 };
 
-/* Both texts are copied.  All ranks add the same names in the same order. */
+/* Adds a named value; both texts are copied.  All ranks add the same names in the same order. */
 void same_run_add(struct same_run *r, const char *name, const char *value);
 void same_run_add_hash(struct same_run *r, const char *name, uint64_t hash);
 
-/* All ranks call it.  An error with `code`, the same on all ranks, names the first value in which the lowest
- * rank that differs from rank 0 does so, with both values.  With one rank, or emulated ranks, nothing is
- * compared. */
+/* Compares the values of all ranks, which all call it.  An error with `code`, the same on all ranks, names
+ * the first value in which the lowest rank that differs from rank 0 does so, with both values.  With one
+ * rank, or emulated ranks, nothing is compared. */
 struct status same_run_check(struct same_run *r, const struct comm *world, enum status_code code);
 
 #endif

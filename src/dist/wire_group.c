@@ -237,7 +237,7 @@ struct status wire_group_gather(struct wire_ranks *w, struct wire_group *g, tens
     return status_ok();
 }
 
-/* With shared memory the root's part has all bytes. With messages the root sends each rank its part, and the
+/* With shared memory the root's part has all bytes.  With messages the root sends each rank its part, and the
  * parts are gathered. */
 struct status wire_group_broadcast(struct wire_ranks *w, struct wire_group *g, void *data, int64_t bytes,
                                    int root)

@@ -18,9 +18,9 @@ enum { WIRE_GROUP_PIECE_BYTES = 4 << 20 };
 struct wire_group {
     int first, stride, n, index;
     bool shares;       /* the ranks have the node's shared memory, and use it */
-    char *room;        /* [WIRE_GROUP_PIECE_BYTES] for what comes by messages; borrowed */
+    char *room;        /* [WIRE_GROUP_PIECE_BYTES] memory for pieces that are received; borrowed */
     int64_t *equal;    /* [n + 1] bounds of equal parts */
-    const void **from; /* [n] what is added up */
+    const void **from; /* [n] the pieces that are summed */
 };
 
 /* Allocates for the other fields, which are set.  STATUS_MEMORY. */

@@ -3,7 +3,7 @@
  *
  * Every call between ranks begins with a meeting: each rank sends rank 0 the call that it is in and whether
  * it has failed, and rank 0 sends all the same answer; on one node, each writes it where all can read it.
- * Errors and lost ranks, which also end a wait, are found by dist/wire_watch.h. In a world that was split a
+ * Errors and lost ranks, which also end a wait, are found by dist/wire_watch.h.  In a world that was split a
  * failed rank does not come: it sends its error to all at once, since others may wait for it in a call of
  * another part. */
 #ifndef KILN_DIST_WIRE_RANKS_H
@@ -13,12 +13,12 @@
 #include "dist/node_window.h"
 #include "dist/wire_watch.h"
 
-/* The most communicators: the world, which is the first, and its parts. A wire takes any tag below 32,768
+/* The most communicators: the world, which is the first, and its parts.  A wire takes any tag below 32,768
  * (MPI_TAG_UB is at least 32,767). */
 enum { WIRE_RANKS_PARTS = 32768 / WIRE_TAGS };
 
 struct wire_ranks {
-    struct wire wire;         /* with rank and size of this communicator */
+    struct wire wire;         /* wire with rank and size of this communicator */
     struct wire_watch *watch; /* the world's, borrowed */
     struct comm_numbers numbers;
     /* number of the part, the same on all its ranks; parts that have two ranks in common have different
@@ -32,9 +32,9 @@ struct wire_ranks {
     int n_seats;
     bool is_one_node;        /* all ranks have a seat: they meet there */
     struct comm_call *calls; /* [size] calls of a meeting; on several nodes at rank 0 only */
-    struct comm_call mine;   /* this rank's */
+    struct comm_call mine;   /* call of this rank */
     struct status verdict;   /* result of the last meeting */
-    struct wire_op *ops;     /* [2 size] what this rank waits for */
+    struct wire_op *ops;     /* [2 size] messages that this rank waits for */
     int *whom;               /* [2 size] the rank of each */
     int n_ops;
     int64_t sent_bytes; /* bytes of tensors (comm_sent) */

@@ -11,11 +11,12 @@ static const int64_t SHORTEST_SLEEP_NS = 50000, LONGEST_SLEEP_NS = 1000000;
 /* Time for messages that a rank sent before it left: its note may arrive first. */
 static const int64_t LEFT_NS = 200000000;
 
-/* How often a waiting rank looks whether the processes of its node are there: a few system calls. */
+/* Time between two looks of a waiting rank whether the processes of its node are there, which takes a few
+ * system calls. */
 static const int64_t LOOK_NS = 5000000;
 
-/* How long a failing rank tries to send its error to those that do not listen; mpirun may end it a second
- * after it has lost another. */
+/* Time in which a failing rank tries to send its error to those that do not listen; mpirun may end it a
+ * second after it has lost another. */
 static const double TELL_S = 0.3;
 
 void wire_watch_pause(int64_t idle_ns, bool is_crowded)

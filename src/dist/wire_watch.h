@@ -16,17 +16,17 @@ struct wire_watch {
     struct status failure; /* the first; it stays */
     struct status note;    /* note that is being received; OK: its sender has left */
     struct wire_op note_op;
-    struct status told;          /* the note that is being sent */
-    struct wire_op *told_ops;    /* [size] */
-    int64_t *left_ns;            /* [size] when a rank was heard to leave, or seen to be gone; 0: neither */
-    bool *is_gone;               /* [size] its process has ended, and did not say so */
-    struct heartbeat *heartbeat; /* borrowed; NULL: not yet */
+    struct status told;       /* the note that is being sent */
+    struct wire_op *told_ops; /* [size] */
+    int64_t *left_ns;         /* [size] time when a rank was heard to leave, or seen to be gone; 0: neither */
+    bool *is_gone;            /* [size] the rank's process has ended without notice */
+    struct heartbeat *heartbeat;      /* borrowed; NULL: not yet */
     const struct node_window *window; /* memory of this node's ranks, borrowed; NULL: it is not open */
     const int *seats;                 /* [size] a rank's place there; -1: it is elsewhere */
-    int64_t looked_ns;                /* when it last looked whether the processes of its node live */
+    int64_t looked_ns;                /* time of the last look whether the processes of the node live */
     /* the world was split: not all ranks meet in a call, so each error is sent at once */
     bool has_parts;
-    bool has_left; /* this rank: it makes no more calls */
+    bool has_left; /* this rank makes no more calls */
 };
 
 /* Takes the wire over, whatever it returns.  STATUS_MEMORY. */

@@ -4,7 +4,7 @@
  * Buckets of layers (core/param_buckets.h) use one room, a memory as large as the largest of them, one after
  * the other: when the ranks have summed a bucket, and each has taken its part, the next bucket's gradients
  * come there.  The input layer has a room of its own where the heads add to one of its parameters too: its
- * gradients come first, and are complete last. A parameter's place in the rooms is its offset in a second
+ * gradients come first, and are complete last.  A parameter's place in the rooms is its offset in a second
  * table, so models need not know. */
 #ifndef KILN_TRAIN_GRADIENT_ROOMS_H
 #define KILN_TRAIN_GRADIENT_ROOMS_H
@@ -22,14 +22,14 @@ struct gradient_rooms {
         int64_t from;                  /* the bucket's first element in the flat buffers */
         int64_t first_param, n_params; /* the bucket's range in the table */
         int64_t first_cleared, n_cleared;
-    } rooms[PARAM_MOST_BUCKETS]; /* [n_rooms] by bucket */
+    } rooms[PARAM_MOST_BUCKETS]; /* [n_rooms] a room for each bucket */
     int n_rooms;
     bool last_is_apart; /* the last bucket's room is its own */
     tensor flat;        /* the rooms; set by gradient_rooms_carve */
 };
 
 /* Finds the rooms of the layers in `buckets`; the layers below them have no gradients.  `tied`: a parameter
- * of the input layer that heads add to, or NULL. STATUS_MEMORY. */
+ * of the input layer that heads add to, or NULL.  STATUS_MEMORY. */
 struct status gradient_rooms_init(struct gradient_rooms *r, const struct param_table *params,
                                   const struct param_buckets *buckets, const char *tied);
 void gradient_rooms_fini(struct gradient_rooms *r);

@@ -12,7 +12,7 @@
 #include "train/trainer_parts.h"
 #include "watch/profile.h"
 
-/* Sums a bucket over the replicas. Those that share the update need the sums of their shards only. */
+/* Sums a bucket over the replicas.  Those that share the update need the sums of their shards only. */
 static void reduce_bucket(struct trainer *t, int bucket)
 {
     struct network *n = &t->net;
@@ -27,7 +27,7 @@ static void reduce_bucket(struct trainer *t, int bucket)
     }
 }
 
-/* Sums a bucket of one micro-batch of each rank. The rank's part is copied out of the room, which the next
+/* Sums a bucket of one micro-batch of each rank.  The rank's part is copied out of the room, which the next
  * bucket then uses. */
 static void reduce_room(struct trainer *t, int bucket)
 {
@@ -84,7 +84,8 @@ void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch)
         turn->n_summed = 0;
         turn->is_empty = turn->round >= batch->n_micro || batch->micro[turn->round].n_sequences == 0;
         trainer_queue_micro(t, batch, turn->round);
-        gradient_sums_up_to(t, t->net.stage.buckets.n - 1); /* without a micro-batch, or after a failure */
+        /* buckets left without a micro-batch, or after a failure */
+        gradient_sums_up_to(t, t->net.stage.buckets.n - 1);
         if (t->tree.n_levels > 0 && turn->round < t->tree.blocks.n) {
             gradient_tree_add(&t->tree, &t->net.x, (int)turn->round, t->grad);
         }
@@ -92,8 +93,8 @@ void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch)
 }
 
 /* Sums, over the ranks that divide the rows of the residual stream, the gradients of parameters that each
- * rank applies to its own rows only. It runs once a step, after the sums over replicas: then the fewest bytes
- * are sent, and with ZeRO only those of the rank's shard. */
+ * rank applies to its own rows only.  It runs once a step, after the sums over replicas: then the fewest
+ * bytes are sent, and with ZeRO only those of the rank's shard. */
 static void sum_gradients_of_rows(struct trainer *t)
 {
     const struct param_table *params = &t->net.params;

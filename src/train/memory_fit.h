@@ -12,7 +12,7 @@ struct memory_cut {
     const char *flag;   /* "--train_batch_size": the flag that sets batch_size */
     int64_t batch_size; /* sequences in a step */
     int64_t n_micro;    /* micro-batches, by --gradient_accumulation_steps; 1 without such a flag */
-    bool can_cut;       /* there is such a flag */
+    bool can_cut;       /* the command has --gradient_accumulation_steps */
     /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or there is no such flag */
     int64_t recompute;
     int n_processes;    /* processes with the same plan that share the host's memory; 0: one */
@@ -28,7 +28,7 @@ size_t memory_fit_device_bytes(const struct trainer_plan *plan, const struct dev
 int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_sequences, size_t budget);
 
 /* STATUS_MEMORY if the plan of `config` needs more than its device has free, or if the copy for a save and
- * the batches need more than the host has free. The message says how much is needed, how much is free, and
+ * the batches need more than the host has free.  The message says how much is needed, how much is free, and
  * with which flags it would fit.  On the cpu the batches are in the device's memory. */
 struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
                                struct memory_cut cut);

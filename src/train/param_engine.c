@@ -204,7 +204,7 @@ struct status param_engine_start(struct param_engine *e)
 
 /* ---- a step ---- */
 
-/* Ends a block of micro-batches if it is complete. Blocks are summed separately, so that the sum does not
+/* Ends a block of micro-batches if it is complete.  Blocks are summed separately, so that the sum does not
  * depend on how they are divided among ranks. */
 static void end_block(struct param_engine *e)
 {

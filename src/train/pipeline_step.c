@@ -1,11 +1,11 @@
-/* pipeline_step: the passes of a pipeline. Each stage runs its chunks of layers over all micro-batches in
- * the order of dist/pipeline.h, and exchanges activations and their gradients with its neighbours. A stage
+/* pipeline_step: the passes of a pipeline.  Each stage runs its chunks of layers over all micro-batches in
+ * the order of dist/pipeline.h, and exchanges activations and their gradients with its neighbours.  A stage
  * has weights, gradients, moments and activations of its own layers only.
  *
  * Gradients are summed in the same order as in a mesh without stages, so the bits are the same, for every
- * parameter but the one that input layer and heads have in common (model.tied). The heads' stage sums its
+ * parameter but the one that input layer and heads have in common (model.tied).  The heads' stage sums its
  * gradients of that over the step, and the input layer's stage adds them to its own once; a single trainer
- * adds the two micro-batch by micro-batch. The bits do not depend on how many stages and chunks there are,
+ * adds the two micro-batch by micro-batch.  The bits do not depend on how many stages and chunks there are,
  * if there are several stages. */
 #include "dist/pipeline.h"
 #include "train/trainer_parts.h"

@@ -16,11 +16,11 @@ struct rank_plan {
     /* weights in fp32; at stages 1 and 2 those of the shard, and the vectors that passes read in fp32 */
     size_t master_bytes;
     size_t working_bytes; /* the copy that products read; 0: they read the master, which is then complete */
-    /* at stage 2 those of the shard, and rooms for the layers that are not summed yet */
+    /* gradients; at stage 2 those of the shard, and rooms for the layers that are not summed yet */
     size_t gradient_bytes;
     size_t optimizer_bytes, activation_bytes, scratch_bytes, library_bytes; /* scratch is that of ops */
     size_t rest_bytes;   /* results, and the ends of buffers */
-    size_t device_bytes; /* all of the above */
+    size_t device_bytes; /* bytes of all of the above */
     size_t host_bytes;   /* copy that a checkpoint is written from */
     size_t batch_bytes;  /* host memory too: the batches of two steps (data/prefetch.h) */
 
@@ -38,7 +38,7 @@ struct rank_plan {
     double slice_number_bytes, stage_number_bytes, replica_number_bytes;
 };
 
-/* Plans a rank; config->ranks.place.dp does not matter. STATUS_USAGE: the model cannot be divided so. */
+/* Plans a rank; config->ranks.place.dp does not matter.  STATUS_USAGE: the model cannot be divided so. */
 struct status rank_plan(struct rank_plan *p, const struct trainer_config *config);
 
 /* Bytes that must be free on the device; if it is the host, with the copy for a save and the batches. */
@@ -56,8 +56,8 @@ double rank_plan_message_bytes(const struct trainer_config *config);
 /* Full bytes that the replicas of a stage exchange in a step; a sum that all get counts twice. */
 double rank_plan_exchanged(const struct rank_plan *p, const struct trainer_config *config);
 
-/* All bytes that a rank sends in a step, by receiver, as dist/mesh.h counts them in a run. In a group of two
- * a rank sends exactly this. Larger groups are counted as rings of equal parts: with unequal parts a rank
+/* All bytes that a rank sends in a step, by receiver, as dist/mesh.h counts them in a run.  In a group of two
+ * a rank sends exactly this.  Larger groups are counted as rings of equal parts: with unequal parts a rank
  * sends more or less, and all ranks together the same number of bytes. */
 struct rank_traffic {
     double slices, stages, replicas;

@@ -22,7 +22,7 @@ struct save_ranks {
 struct status save_ranks_begin(struct save_ranks *r, const struct comm *comm, const char *directory,
                                const struct checkpoint_contents *c, struct status mine);
 
-/* Ends the save, on all ranks, once each has written its part or failed to, as `mine` says. All return the
+/* Ends the save, on all ranks, once each has written its part or failed to, as `mine` says.  All return the
  * same error. */
 struct status save_ranks_end(struct save_ranks *r, const struct comm *comm, struct status mine,
                              const struct checkpoint_part *part, const struct checkpoint_contents *c);

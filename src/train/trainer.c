@@ -9,7 +9,7 @@
  * 6. the step's only wait, for the norm and the sums (read_results).
  *
  * Losses are divided by the counts of the global batch, and multiplied by the loss scale, before their
- * backward. So gradients of micro-batches and ranks are only added, and the update divides by the loss
+ * backward.  So gradients of micro-batches and ranks are only added, and the update divides by the loss
  * scale. */
 #include "core/rng.h"
 #include "pass/culprit.h"
@@ -173,8 +173,8 @@ bool trainer_abandons(struct trainer *t)
     return turn->abandoned;
 }
 
-/* Until its update a step changes no weight and no moment. Only the largest magnitudes for fp8 have
- * been written, so these are forgotten. */
+/* Ends a step before its update, when it has changed no weight and no moment.  Only the largest magnitudes
+ * for fp8 have been written, so these are forgotten. */
 static struct status abandon(struct trainer *t, struct trainer_result *result)
 {
     comm_join(&t->mesh.data, &t->net.x);

@@ -43,7 +43,7 @@ struct trainer_config {
     bool counts_zeros, measures_weights; /* steps set n_zeros and weight_norm of trainer_result */
 };
 
-/* Places of the numbers of a step's result on the device. The first TRAINER_N_FINITE must be finite for an
+/* Places of the numbers of a step's result on the device.  The first TRAINER_N_FINITE must be finite for an
  * update; TRAINER_ZEROS has the root of the number of zeros. */
 enum {
     TRAINER_NORM,
@@ -56,10 +56,11 @@ enum {
 
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
-    struct network_plan net;  /* with total_bytes of the device's memory: all here but saving_bytes */
+    /* plan of the network; its total_bytes are those of the device: all here but saving_bytes */
+    struct network_plan net;
     int64_t n_model_params;   /* parameters of the complete model; net.n_params of them are here */
     int64_t n_frozen;         /* parameters of net.n_params that no update touches */
-    size_t gradient_bytes;    /* with the sums of blocks */
+    size_t gradient_bytes;    /* gradients and the sums of blocks */
     size_t optimizer_bytes;   /* both moments, sums for norms, and histories of factors in fp8 */
     size_t saving_bytes;      /* copy of master and moments for a save: host memory, not the trainer's */
     size_t total_bytes;       /* bytes of everything above */
@@ -88,7 +89,8 @@ struct trainer {
     /* flat buffers in the order of net.params, fp32 (fp64 in tests of fp64): grad has [n_elements] of the
      * network, or those of the shard where ranks share gradients; the moments have those of the shard */
     tensor grad, exp_avg, exp_avg_sq;
-    struct gradient_rooms rooms; /* where ranks share gradients: those of a micro-batch, a bucket at a time */
+    /* gradients of a micro-batch, a bucket at a time, where ranks share gradients */
+    struct gradient_rooms rooms;
     /* [n] the gradient of model->tied from heads on another rank; null where none comes */
     tensor tied_part;
     struct gradient_tree tree; /* sums of blocks of micro-batches */
@@ -110,7 +112,7 @@ struct trainer {
     struct comm_emulated absent;
     struct comm_device device_ranks; /* communicator of the mesh's ranks */
     struct comm_peers peers;         /* mesh.tensor, as layers see it */
-    struct mesh_sent sent;           /* by this rank in its steps so far, without evaluations */
+    struct mesh_sent sent;           /* bytes sent by this rank in its steps so far, without evaluations */
 
     /* numbers of the running step: dropout key, scalars of the update, loss factors */
     struct stage_numbers numbers;
@@ -203,7 +205,7 @@ struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *c
 /* The elements of the flat buffers that this rank writes into checkpoints. */
 struct param_shard trainer_saved(const struct trainer *t);
 
-/* For measurements: forward, loss and backward of the first micro-batch only; adds to the gradients. */
+/* Runs forward, loss and backward of the first micro-batch only, for measurements; adds to the gradients. */
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step);
 
 #endif

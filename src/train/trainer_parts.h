@@ -11,7 +11,8 @@
 #include "train/trainer.h"
 
 /* Zeroes sums and gradients before the first of n micro-batches of this rank, without the gradients that pass
- * through rooms. Only gradients that the first micro-batch adds to are zeroed: products assign the others. */
+ * through rooms.  Only gradients that the first micro-batch adds to are zeroed: products assign the
+ * others. */
 void trainer_clear(struct trainer *t, int64_t n);
 void trainer_clear_added(struct trainer *t);
 
@@ -22,7 +23,7 @@ void trainer_scale_losses(struct trainer *t, const struct batch_step *batch, con
  * gradients; nothing if there is no such micro-batch or it has no sequences. */
 void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k);
 
-/* Asks the micro_hook, before the next micro-batch of the step that trainer_clear began. True: the step ends
+/* Asks the micro_hook, before the next micro-batch of the step that trainer_clear began.  True: the step ends
  * here. */
 bool trainer_abandons(struct trainer *t);
 
@@ -49,7 +50,7 @@ void gradient_sums_up_to(void *trainer, int bucket);
 void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch);
 
 /* Sums the buckets that no backward has reported, without micro-batches or after a failure, and all that is
- * in no bucket. Then the model's sums of losses are the same on all ranks, too. */
+ * in no bucket.  Then the model's sums of losses are the same on all ranks, too. */
 void gradient_sums_end(struct trainer *t);
 
 /* ---- pipelines (pipeline_step.c) ---- */

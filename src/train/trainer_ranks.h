@@ -12,7 +12,7 @@
 #include "pass/stage.h"
 #include "train/gradient_tree.h"
 
-/* How a mesh cuts the model. */
+/* The division of a model among the ranks of a mesh. */
 struct mesh_cut {
     int n_chunks; /* ranges of layers of a stage; 0 or 1: not interleaved */
     enum pipeline_partition partition;
@@ -21,7 +21,7 @@ struct mesh_cut {
 
 struct trainer_ranks {
     struct mesh_shape shape; /* 0 in a direction: 1 */
-    struct mesh_place place; /* this rank's */
+    struct mesh_place place; /* place of this rank */
     struct mesh_cut cut;
     /* ZeRO's stage among the replicas.  0: each has everything; 1: each updates a shard, and has the
      * moments of this shard alone; 2: it also has the gradients of this shard alone, summed after each
@@ -39,13 +39,14 @@ int trainer_ranks_shard(const struct trainer_ranks *r);
 /* Whether each replica has the gradients of its shard alone. */
 bool trainer_ranks_share_gradients(const struct trainer_ranks *r);
 
-/* This rank's blocks of a sum of gradients that does not depend on the ranks; n_all 0: it does. */
+/* This rank's blocks of a sum of gradients that does not depend on the ranks; n_all 0: the sum depends on the
+ * ranks. */
 struct gradient_blocks trainer_ranks_blocks(const struct trainer_ranks *r);
 
 /* Chunks of a stage, of which a mesh without stages has one. */
 int trainer_ranks_chunks(const struct trainer_ranks *r);
 
-/* Sets net's part of the model, and how many micro-batches are in flight. STATUS_USAGE: the model cannot be
+/* Sets net's part of the model, and how many micro-batches are in flight.  STATUS_USAGE: the model cannot be
  * divided so, or the settings cannot be combined. */
 struct status trainer_ranks_place(struct trainer_ranks *r, struct network_config *net);
 

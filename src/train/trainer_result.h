@@ -14,8 +14,8 @@ struct trainer_result {
         const struct model_sum *of;
         double sum;
         int64_t count;       /* labels in the sum */
-    } sums[MODEL_MOST_SUMS]; /* [n_sums] in the order of the model's */
-    double grad_norm;        /* before clipping, without the loss scale; steps only */
+    } sums[MODEL_MOST_SUMS]; /* [n_sums] sums in the order of the model's */
+    double grad_norm;        /* norm before clipping, without the loss scale; steps only */
     int64_t n_zeros;         /* zeros among the elements of the gradients; 0 unless they are counted */
     /* norm of all weights that are not frozen, after the update; 0 unless measured */
     double weight_norm;

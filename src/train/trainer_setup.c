@@ -140,8 +140,8 @@ static void take_rates(struct param_table *params, const struct param_table *mod
     }
 }
 
-/* Finds the rates of this rank's parameters. Where the rank has a part of the layers, `all` becomes the table
- * of all layers: that of the first slice, which is the largest. */
+/* Finds the rates of this rank's parameters.  Where the rank has a part of the layers, `all` becomes the
+ * table of all layers: that of the first slice, which is the largest. */
 static struct status find_rates(struct trainer *t, struct param_table *all)
 {
     const struct model *m = t->config.net.model;
@@ -318,7 +318,7 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
         stage_select(&t->net.stage, k, 0);
         stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
         queue_graph_begin(x, key, sizeof key);
-        if (config->net.learns && k == 0) { /* else they are rounded once for all batches */
+        if (config->net.learns && k == 0) { /* without learning, weights are rounded once for all batches */
             stage_round_weights(&t->net.stage);
         }
         plan_chunk(t, answer);

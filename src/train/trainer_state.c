@@ -25,7 +25,7 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
     return status_ok();
 }
 
-/* The part of a flat buffer that lies in a shard; it may be empty. The buffer begins at element `begin` of
+/* The part of a flat buffer that lies in a shard; it may be empty.  The buffer begins at element `begin` of
  * the complete one. */
 static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
 {
@@ -87,7 +87,7 @@ static struct status resume_moment(struct trainer *t, const struct training_stat
 struct status trainer_state_resume(struct trainer *t, const struct training_state *from)
 {
     const struct file_map *choices = from->kind->find_file(from->self, TRAINER_STATE_CHOICES_FILE);
-    if (choices != NULL && choices->n > 0) { /* before anything is timed */
+    if (choices != NULL && choices->n > 0) { /* take them before anything is timed */
         exec_take_choices(&t->net.x, choices->data, choices->n, from->path);
     }
     TRY(resume_weights(t, from));

@@ -76,7 +76,7 @@ static void add_model_span(struct update *u, int64_t *span, int64_t from, int64_
     }
 }
 
-/* Finds the runs and model_spans. The parameters of a part are in the order of the model's table, except for
+/* Finds the runs and model_spans.  The parameters of a part are in the order of the model's table, except for
  * copies. */
 static void find_places(struct update *u, const struct param_table *params, const struct param_table *model)
 {

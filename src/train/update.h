@@ -7,7 +7,7 @@
  *
  * Where ranks have parts of the model (core/param.h), the norm is that of all parts: each rank puts the sums
  * of its chunks at their places in the complete model, and the ranks add these lists, in which every number
- * comes from one rank. So the norm has the bits of a rank that has the complete model.  Ranks with slices of
+ * comes from one rank.  So the norm has the bits of a rank that has the complete model.  Ranks with slices of
  * the same parameters exchange an optimizer's sums in the same way. */
 #ifndef KILN_TRAIN_UPDATE_H
 #define KILN_TRAIN_UPDATE_H
@@ -23,7 +23,7 @@ struct update {
     int64_t *bounds;          /* [n_ranks + 1] elements at which shards begin, and the end of the last */
     int64_t *chunk_bounds;    /* bounds of the shards, in chunks of all parameters */
     int64_t *cut;             /* [n_ranks + 1] scratch: the bounds of the shards' parts of a bucket */
-    struct param_shard shard; /* this rank's */
+    struct param_shard shard; /* shard of this rank */
     /* some parameter, of which the optimizer needs sums, is in several shards; the same on all ranks */
     bool cuts;
     struct optim_span *spans; /* [n_spans] spans of the shard; offsets count from its beginning */
@@ -35,7 +35,7 @@ struct update {
     tensor scratch;
 
     /* Places of a part's chunks in the model: chunks [from, from + n) here are chunks [at, at + n) of
-     * n_model_chunks, where a parameter's slices come one after the other. Parameters that all slices have
+     * n_model_chunks, where a parameter's slices come one after the other.  Parameters that all slices have
      * are counted by the first slice only. */
     struct update_run {
         int64_t from, at, n;
@@ -52,7 +52,7 @@ struct update {
 
 /* The shards are n_ranks equal parts of the table's flat buffers, which never end inside a chunk
  * (core/param_shard.h).  Where this rank has a part of the model, `model` is the table of all layers, of the
- * largest slice; else it is empty. STATUS_MEMORY. */
+ * largest slice; else it is empty.  STATUS_MEMORY. */
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const struct param_table *model, int rank, int n_ranks);
 void update_fini(struct update *u);

@@ -20,7 +20,7 @@ struct choice_room {
 /* Places in a block of the parts for a group of rows; the changes are the last. */
 struct choice_parts {
     tensor options, starts, changes; /* f64 [n, CHOICE_N_OPTIONS], i32 [n + 1], f32 [..., CHANGE_N_COLUMNS] */
-    size_t bytes;                    /* from the beginning to the end of n_changes changes */
+    size_t bytes;                    /* bytes from the beginning to the end of n_changes changes */
 };
 struct choice_parts choice_room_parts(void *block, int64_t n_rows, int64_t n_changes);
 

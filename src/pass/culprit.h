@@ -14,7 +14,7 @@ struct culprit {
  * run again for that, with dropout if it was `training`. */
 struct culprit culprit_find(struct network *n, bool training);
 
-/* If none is found yet, searches the parameters in a flat buffer, which may be null; `kind` begins their
+/* Searches the parameters in a flat buffer, which may be null, if none is found yet; `kind` begins their
  * names: "gradient of". */
 void culprit_look_at_params(struct culprit *c, const struct param_table *params, tensor flat,
                             const char *kind);

@@ -1,5 +1,5 @@
 /* network: a model in memory, ready to run: its weights, the layer loop (pass/stage.h) and memory for
- * batches, in one planned block. It is all that inference needs, and belongs to one thread; networks in
+ * batches, in one planned block.  It is all that inference needs, and belongs to one thread; networks in
  * several threads may share the weights of one.
  *
  * A caller with more in the same block, such as a trainer, calls the steps of network_init, which are
@@ -25,7 +25,8 @@ struct network_plan {
 };
 
 struct network {
-    struct network_config config; /* with the numbers that 0 stands for: the part's ranges, n_slots */
+    /* configuration with the numbers that 0 stands for: the part's ranges, n_slots */
+    struct network_config config;
     struct network_plan plan;
     struct exec x;
     struct profile *profile; /* receives the progress; NULL: nobody asks */
@@ -35,7 +36,7 @@ struct network {
 
     /* Weights are kept in up to three flat buffers.  In fp32 there is the master alone, and passes read it.
      * In bf16, fp16 and int8 matrices are read from the working copy, and vectors in fp32: from the master
-     * where it is complete, else from `vectors`. The master is complete for training, a shard where ranks
+     * where it is complete, else from `vectors`.  The master is complete for training, a shard where ranks
      * share it (network_share_master), and empty without a backward. */
     struct param_shard owned; /* elements that the master has */
     tensor master;            /* [owned] */

@@ -234,7 +234,7 @@ static void carve(struct stage *s, const struct batch *sizes)
     s->x->dropout_key = slot->block.dropout_key.data;
     if (has_input(s)) {
         m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);
-    } else { /* from the previous stage */
+    } else { /* received from the previous stage */
         m->type->carve_output(m, slot->acts, first_layer(s) - 1, &slot->arena, memory, sizes);
     }
     carve_layers(s, memory, sizes);
@@ -307,9 +307,9 @@ static void replay_segments(struct stage *s)
     }
 }
 
-/* The key names everything that a recording depends on: the work, the slot whose memory it uses, and
- * the sizes by which that memory was carved. Numbers that change with the step are not in it: they
- * are read from the slot's block. */
+/* The key names everything that a recording depends on: the work, the slot whose memory it uses, and the
+ * sizes by which that memory was carved.  Numbers that change with the step are not in it: they are read from
+ * the slot's block. */
 bool stage_graph_begin(struct stage *s, enum stage_work work)
 {
     static const struct batch none;
@@ -460,8 +460,8 @@ tensor stage_input(const struct stage *s)
     return s->config->model->type->output(s->slot->acts, first_layer(s) - 1);
 }
 
-/* Reports that a layer's gradients are queued. The last bucket ends with the work, so stage_graph_end reports
- * it. */
+/* Reports that a layer's gradients are queued.  The last bucket ends with the work, so stage_graph_end
+ * reports it. */
 static void tell_gradient(const struct stage *s, int64_t layer)
 {
     int bucket = s->gradient_done == NULL ? -1 : param_buckets_find(&s->buckets, layer);
@@ -502,9 +502,8 @@ void stage_learn(struct stage *s, tensor sums, bool adds)
     tell_gradient(s, s->config->model->n_layers);
 }
 
-/* With recomputation the layers of a chunk use the memory of the chunk above. When the backward has
- * passed that chunk, the forward of the next one runs again, from the kept output of the chunk below
- * it. */
+/* With recomputation the layers of a chunk use the memory of the chunk above.  When the backward has passed
+ * that chunk, the forward of the next one runs again, from the kept output of the chunk below it. */
 void stage_backward(struct stage *s, bool training, bool adds)
 {
     const struct model_type *type = s->config->model->type;

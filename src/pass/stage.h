@@ -30,7 +30,7 @@
 #include "nn/model.h"
 #include "pass/stage_batch.h"
 
-/* Configuration of a network. It is stored once: the network, its layer loop and a trainer read it and copy
+/* Configuration of a network.  It is stored once: the network, its layer loop and a trainer read it and copy
  * none of it. */
 struct network_config {
     const struct model *model; /* borrowed */
@@ -39,19 +39,19 @@ struct network_config {
     struct precision precision;
     struct batch_limits limits; /* limits of every batch */
 
-    /* For training; all zero otherwise. */
+    /* Fields for training; all zero otherwise. */
     bool learns; /* there is a backward; else inference only */
 
     /* Layers of a chunk: only its input is kept, and the backward computes its activations again (Chen et al.
      * 2016, arXiv:1604.06174).  0: the activations of all layers are kept. */
     int64_t recompute;
 
-    /* Part of the model that is here (core/param.h); other ranks have the rest. Each range of layers is run
-     * by itself (a chunk). All zero: the complete model. */
+    /* Part of the model that is here (core/param.h); other ranks have the rest.  Each range of layers is run
+     * by itself (a chunk).  All zero: the complete model. */
     struct param_part part;
 
     /* The part.n_slices ranks with slices of the same layers; until their functions are set they only count
-     * and exchange nothing (dev/peers.h). The struct must not move; NULL: there are none. */
+     * and exchange nothing (dev/peers.h).  The struct must not move; NULL: there are none. */
     const struct peers *peers;
 
     /* Ranks with slices of the layers divide the rows of the residual stream, too (nn/stream.h), whose number
@@ -96,11 +96,11 @@ struct stage {
     struct exec *x;
     const struct network_config *config; /* the network's configuration, with the numbers that 0 stands for */
     const void *weights;
-    const void *grads;    /* with config->learns */
+    const void *grads;    /* gradients, with config->learns */
     enum fp8_factors fp8; /* factors of the products of layers */
     /* layers that no backward runs through: the input layer and the layers next to it, counted from below */
     int64_t n_frozen;
-    struct stage_slot *slots; /* [ranges * config->n_slots] those of the first range first */
+    struct stage_slot *slots; /* [ranges * config->n_slots] slots, those of the first range first */
     struct stage_slot *slot;  /* used by the calls below: the first until stage_select */
     tensor histories;         /* f32 [n_layers * n_factors, 2] fp8 histories; null: scales are found */
     const int64_t *version;   /* version of the weights: changes with them */
@@ -117,7 +117,7 @@ struct stage {
     struct stage_tap *tap; /* NULL: nobody looks, and only then is work recorded */
 };
 
-/* Creates the slots, without memory; the caller sets the memory and all other fields. STATUS_MEMORY. */
+/* Creates the slots, without memory; the caller sets the memory and all other fields.  STATUS_MEMORY. */
 struct status stage_init(struct stage *s);
 void stage_fini(struct stage *s);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Approximate numbers of different sizes of streams, of selected rows and of numbers of sequences below the
- * limits, on devices that record work; the sizes mostly grow together. Tokens cost most, and selected rows
+ * limits, on devices that record work; the sizes mostly grow together.  Tokens cost most, and selected rows
  * little. */
 enum { TOKEN_SIZES = 64, LABEL_SIZES = 8, SEQUENCE_SIZES = 8, TAIL_PIECE = BATCH_TOKEN_BUCKET };
 

@@ -52,7 +52,7 @@ struct tensor_log {
     char (*names)[TENSOR_LOG_NAME_BYTES];
     int n, capacity;
     uint64_t bytes; /* bytes of the items */
-    void *copy;     /* [copy_bytes] of one tensor */
+    void *copy;     /* [copy_bytes] copy of one tensor */
     size_t copy_bytes;
     struct status status; /* the first failure: nothing is logged after it */
 };

@@ -17,7 +17,7 @@ struct vector_places {
     bool rounds_biases; /* biases of products are read with the matrices */
 };
 
-/* Finds the places of the vectors of `params` on a device. STATUS_MEMORY. */
+/* Finds the places of the vectors of `params` on a device.  STATUS_MEMORY. */
 struct status vector_places_init(struct vector_places *v, const struct param_table *params,
                                  const struct device *device);
 void vector_places_fini(struct vector_places *v);
@@ -31,7 +31,7 @@ int64_t vector_places_before(const struct vector_places *v, const struct param_t
                              int64_t element);
 
 /* Finds the next run of vectors in a flat buffer's elements [shard->begin, shard->end): *n elements from
- * element *from on, which begin at *at in their own buffer. Moves shard->begin to the end of the run; false:
+ * element *from on, which begin at *at in their own buffer.  Moves shard->begin to the end of the run; false:
  * there are no more. */
 bool vector_places_next(const struct vector_places *v, const struct param_table *params,
                         struct param_shard *shard, int64_t *from, int64_t *at, int64_t *n);

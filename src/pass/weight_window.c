@@ -59,7 +59,7 @@ static void write_part(struct exec *x, tensor flat, struct param_shard owned, in
     }
 }
 
-/* Writes the given rows in int8, each with its own scale. Nothing reads vectors in int8. */
+/* Writes the given rows in int8, each with its own scale.  Nothing reads vectors in int8. */
 static void write_int8(struct weight_window *w, const struct param *p, tensor values)
 {
     struct network *n = w->n;

@@ -15,7 +15,7 @@ struct weight_window {
     void *rounded; /* owned; the same number of elements in the dtype of matrices, for a device; else NULL */
 };
 
-/* Opens a window on the network's weights. STATUS_MEMORY. */
+/* Opens a window on the network's weights.  STATUS_MEMORY. */
 struct status weight_window_open(struct weight_window *w, struct network *n);
 
 /* The sink that writes through this window, which must outlive it. */
@@ -26,7 +26,7 @@ struct weight_sink weight_window_sink(struct weight_window *w);
 struct status weight_window_draw(struct weight_window *w, const struct param *p, uint64_t seed,
                                  tensor *values);
 
-/* Completes the copies, waits for them and closes the window. Returns the status of the network's exec. */
+/* Completes the copies, waits for them and closes the window.  Returns the status of the network's exec. */
 struct status weight_window_close(struct weight_window *w);
 
 #endif

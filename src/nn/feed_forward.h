@@ -1,5 +1,5 @@
 /* feed_forward: the feed-forward sublayer of a transformer layer: branch = gelu(h W_1^T + b_1) W_2^T, and b_2
- * where no op after it adds that. Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU. All its
+ * where no op after it adds that.  Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU.  All its
  * tensors have the rows that follow attention (nn/row_picks.h).  Peers with a slice of F each sum the branch,
  * and the gradient of the input.  Where they divide the rows of the residual stream (nn/stream.h), h,
  * dbranch, and the results in s->branch and dh, are a peer's own rows. */

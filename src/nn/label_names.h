@@ -23,7 +23,7 @@ void label_names_destroy(struct label_names *l);
 struct status label_names_add(struct label_names *l, const char *name, size_t n);
 struct status label_names_index(struct label_names *l);
 
-/* Appends a name to a list in which most are repeated; it sorts from time to time to drop duplicates. Call
+/* Appends a name to a list in which most are repeated; it sorts from time to time to drop duplicates.  Call
  * label_names_sort at the end. */
 struct status label_names_gather(struct label_names *l, const char *name, size_t n);
 

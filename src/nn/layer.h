@@ -93,7 +93,7 @@ struct layer_scratch {
     tensor dheads; /* [T, N D] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3 N D] */
-    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* those gradients rounded for products in fp8 */
+    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* gradients rounded for products in fp8 */
 };
 
 /* Carves the temporary tensors of one batch. */

@@ -1,7 +1,7 @@
 /* linear: the linear layers of a transformer layer, forward and backward.  They multiply in the dtype of the
  * activations or, if memory was carved for it, in fp8: activations and weights in e4m3, gradients in e5m2,
  * with one scale per tensor.  A weight is rounded once after each change, the other factors when they are
- * used. In training these have a history (ops.h, quantize) of earlier steps, so that their scale is mostly
+ * used.  In training these have a history (ops.h, quantize) of earlier steps, so that their scale is mostly
  * known in advance.  Biases and results keep their dtype. */
 #ifndef KILN_NN_LINEAR_H
 #define KILN_NN_LINEAR_H
@@ -12,10 +12,10 @@
 
 /* Storage of the fp8 factors of products. */
 enum fp8_factors {
-    FP8_NONE,             /* products are not in fp8 */
-    FP8_IN_BF16,          /* by rows in bf16, which holds them exactly: for a device without fp8 products */
-    FP8_ROWS,             /* in fp8, for forward only */
-    FP8_ROWS_AND_COLUMNS, /* in fp8, for forward and backward */
+    FP8_NONE,    /* products are not in fp8 */
+    FP8_IN_BF16, /* factors by rows in bf16, which holds them exactly: for a device without fp8 products */
+    FP8_ROWS,    /* factors in fp8, for forward only */
+    FP8_ROWS_AND_COLUMNS, /* factors in fp8, for forward and backward */
 };
 
 /* Factors in fp8 that a linear layer's backward reads in addition to `in` and `w`; null tensors in
@@ -80,7 +80,7 @@ void linear_backward(struct exec *x, const struct linear *l, struct gradient din
                      const struct fp8_factor *dout_fp8);
 
 /* linear_backward where each peer has some rows of w, and columns of dout: the peers sum din, of which each
- * keeps its own rows. With din.adds the tensor is the same on all peers, and counts once; adding is not
+ * keeps its own rows.  With din.adds the tensor is the same on all peers, and counts once; adding is not
  * possible where rows are divided. */
 void linear_backward_sum(struct exec *x, const struct linear *l, const struct stream *s, struct gradient din,
                          tensor dout, tensor in, const struct fp8_factor *dout_fp8);

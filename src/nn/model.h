@@ -79,7 +79,7 @@ struct model_type {
     bool learns_vectors; /* heads take the gradient of the last layer's output (nn/vector_head.h) */
     bool takes_int8;     /* only linear, linear_gelu and gathers read matrices, so they may be int8 */
 
-    /* The model's configuration, a struct of its family, owned by the model. NULL for a network that has no
+    /* The model's configuration, a struct of its family, owned by the model.  NULL for a network that has no
      * family. */
     const void *(*config)(const struct model *m);
 

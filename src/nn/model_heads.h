@@ -56,7 +56,7 @@ enum model_output {
 };
 
 struct model_head {
-    const char *name; /* in files */
+    const char *name; /* name in files */
     enum batch_rows rows;
     const char *what; /* "the scores of the words" */
 };

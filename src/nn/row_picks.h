@@ -23,8 +23,9 @@ struct row_picks {
     int64_t n_rows;  /* R */
     tensor row_keys; /* i32 [R, 2] dropout addresses of the rows */
     tensor heads;    /* [R, N D] outputs of the heads of attention */
-    tensor residual; /* [R, H] what is added to the attention sublayer; later its gradient */
-    tensor dheads;   /* [R, N D] */
+    /* [R, H] the residual that is added to the attention sublayer's output; later its gradient */
+    tensor residual;
+    tensor dheads; /* [R, N D] */
 };
 
 /* Adds the rows of a field of the batch that has n_rows. */

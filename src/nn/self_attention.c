@@ -1,6 +1,6 @@
-/* The matrix of probabilities is never stored. Of each row and head the forward keeps the logarithm of
- * the softmax's denominator (lse), from which the backward computes the probabilities again (Dao et
- * al. 2022, arXiv:2205.14135, section 3.1). */
+/* The matrix of probabilities is never stored.  Of each row and head the forward keeps the logarithm of the
+ * softmax's denominator (lse), from which the backward computes the probabilities again (Dao et al. 2022,
+ * arXiv:2205.14135, section 3.1). */
 #include "nn/self_attention.h"
 
 #include "ops/attention_bits.h"
@@ -117,8 +117,8 @@ static void pick(struct exec *x, tensor heads, tensor residual, const struct lay
     row_picks_gather(x, p, p->residual, residual, call->stream);
 }
 
-/* Spreads the gradients of the selected rows over all rows. Rows that no head reads get a zero gradient here;
- * their keys and values still get one from the rows that attend to them. */
+/* Spreads the gradients of the selected rows over all rows.  Rows that no head reads get a zero gradient
+ * here; their keys and values still get one from the rows that attend to them. */
 static void spread(struct exec *x, tensor dheads, tensor dresidual, const struct layer_call *call)
 {
     const struct row_picks *p = call->picks;

@@ -13,7 +13,7 @@
 #include "core/batch.h"
 #include "dev/exec.h"
 
-/* All i32.  T tokens. */
+/* Arrays of a micro-batch on the device, all i32.  T tokens. */
 struct stream {
     tensor ids;        /* [T] */
     tensor positions;  /* [T] */
@@ -24,7 +24,8 @@ struct stream {
     double n_pairs;    /* pairs of tokens and keys of their sequences; 0 while planning */
     bool divides_rows; /* peers have parts of the residual stream's rows: T is a multiple of their number */
 
-    /* With a cache of keys and values (core/batch.h), else null: [T], [streams + 1], [streams, pages]. */
+    /* Places in a cache of keys and values (core/batch.h), null without one: [T], [streams + 1], [streams,
+     * pages]. */
     tensor slots, cu_keys, pages;
     int64_t max_keys;
 };

@@ -19,7 +19,7 @@ enum text_field {
     TEXT_N_FIELDS,
 };
 
-/* Without TEXT_CLASS_LABELS, which a model with a classifier adds. */
+/* The fields of all models of text; a model with a classifier adds TEXT_CLASS_LABELS. */
 extern const struct batch_layout text_batch_layout;
 
 #endif

@@ -50,7 +50,7 @@ struct weight_row {
     enum param_init init; /* PARAM_INIT_UNIFORM: within +- 1 / sqrt(the hidden size read) */
     bool decay;
     enum param_split split;
-    const char *names[WEIGHT_MAX_PARTS]; /* after the prefix; NULL-terminated unless full */
+    const char *names[WEIGHT_MAX_PARTS]; /* names after the prefix; NULL-terminated unless full */
 };
 
 /* Rows of a table, one a line; WEIGHTS is the struct, defined before the table: WEIGHT_MATRIX(w_2, HIDDEN,

@@ -33,7 +33,7 @@ struct word_head_acts {
     tensor maxima, sums;
 
     /* [C, all words] the logits that word_head_forward leaves; with several slices those of all, gathered in
-     * `slices` [n_slices C, V]. Both are null where they are not needed. */
+     * `slices` [n_slices C, V].  Both are null where they are not needed. */
     tensor all_logits, slices;
 };
 
@@ -46,7 +46,7 @@ struct word_head_room {
     int64_t chunk; /* rows at a time; 0: all rows with whole_logits, else word_head_chunk of them */
 };
 
-/* Rows of a chunk, whose logits take at most 64 MiB. The number never falls as n_rows grows, since memory is
+/* Rows of a chunk, whose logits take at most 64 MiB.  The number never falls as n_rows grows, since memory is
  * planned for the largest batch. */
 int64_t word_head_chunk(int64_t n_rows, int64_t vocab_rows);
 

@@ -10,7 +10,7 @@ const struct weight_row bert_classifier_rows[] = {
 _Static_assert(sizeof bert_classifier_rows / sizeof bert_classifier_rows[0] == BERT_CLASSIFIER_N_ROWS,
                "a row for every field");
 
-/* Above the sites of all layers, one after that of the embeddings. */
+/* Dropout site above those of all layers, the one after that of the embeddings. */
 static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U;
 
 static struct dropout classifier_dropout(const struct layer_call *call, const struct bert_config *c)

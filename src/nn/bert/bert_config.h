@@ -17,7 +17,7 @@ enum { BERT_CONFIG_MOST_LAYERS = 1024 };
 struct bert_config {
     int64_t vocab_size;
     int64_t hidden_size;
-    int64_t num_hidden_layers; /* without the gated ones, which a file counts too */
+    int64_t num_hidden_layers; /* layers without the gated ones, which a file counts too */
     int64_t num_attention_heads;
     int64_t intermediate_size;
     int64_t max_position_embeddings;
@@ -31,7 +31,7 @@ struct bert_config {
      * zero, so that they change nothing.  They are not computed and have no weights; names of weights keep
      * the file's numbers (bert_config_layer_number). */
     unsigned char gated[BERT_CONFIG_MOST_LAYERS / 8];
-    bool sinusoidal_positions; /* how position embeddings begin; not in the file */
+    bool sinusoidal_positions; /* position embeddings begin as sinusoids; not in the file */
     /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0: vocab_size */
     int64_t n_words;
 

@@ -1,4 +1,4 @@
-/* The equation: out = dropout(LN(E[id] + P[position] + S[segment])). The MLM head reads E too, so the
+/* The equation: out = dropout(LN(E[id] + P[position] + S[segment])).  The MLM head reads E too, so the
  * gradient of E is a sum of two parts: the heads' part comes first in a backward, this one last.
  *
  * Where all of E is here, one op does all of it.  Where peers have a slice of E each, the equation is a
@@ -21,7 +21,7 @@ const struct weight_row bert_embed_rows[] = {
 _Static_assert(sizeof bert_embed_rows / sizeof bert_embed_rows[0] == BERT_EMBED_N_ROWS,
                "a row for every field");
 
-/* Far above the sites of any layer. */
+/* Dropout site far above those of any layer. */
 static const uint32_t SITE_EMBEDDINGS = 0xFFFF0000U;
 
 static struct dropout embedding_dropout(const struct layer_call *call)

@@ -67,7 +67,7 @@ tensor bert_layer_output(const struct bert_layer_acts *a, const struct layer_cal
 /* Inputs of a layer. */
 struct bert_layer_io {
     tensor in;       /* [T, H] `out` of the layer below, or the output of the input layer */
-    tensor residual; /* [T, H] for pre-LN layers: the sum of the layer below, null in the first */
+    tensor residual; /* [T, H] the sum of the layer below, in pre-LN layers; null in the first */
 };
 
 /* Functions that join the sublayers into a layer. */
@@ -84,10 +84,10 @@ struct bert_layer_wiring {
                     struct bert_layer_io io, const struct bert_layer_weights *w,
                     const struct layer_call *call);
 
-    /* On entry dx [T, H] is the gradient of a->out, on return that of `in`.  The gradients of the weights are
-     * added to g; those of matrices are assigned unless call->adds.  The products of weight gradients may
-     * still run beside the ops of the next layer (dev/queue.h): the caller joins them before anything
-     * overwrites `a` or `in`. */
+    /* Turns dx [T, H], the gradient of a->out, into that of `in`.  The gradients of the weights are added to
+     * g; those of matrices are assigned unless call->adds.  The products of weight gradients may still run
+     * beside the ops of the next layer (dev/queue.h): the caller joins them before anything overwrites `a` or
+     * `in`. */
     void (*backward)(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                      const struct layer_scratch *s, const struct bert_layer_acts *a, tensor in,
                      const struct bert_layer_weights *w, const struct layer_call *call);

@@ -133,7 +133,7 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
     bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
 }
 
-/* Carves the selected rows. There are none in fp8, whose factors are of complete streams; nor for short
+/* Carves the selected rows.  There are none in fp8, whose factors are of complete streams; nor for short
  * streams, where the rounded numbers of rows may add up to more than the tokens. */
 static void carve_picks(struct bert_acts *a, struct arena *arena, const struct bert_model *m,
                         struct model_memory memory, const struct batch *sizes)

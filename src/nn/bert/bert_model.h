@@ -27,7 +27,7 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
 struct status bert_model_create(struct model **model, const void *config, enum model_task task);
 
 /* model_type.visit and visit_gradients: the tensors of a pass that logs of tensors and the search for the
- * first tensor that is not finite see (bert_visit.c). A tensor of selected rows (nn/row_picks.h) is visited
+ * first tensor that is not finite see (bert_visit.c).  A tensor of selected rows (nn/row_picks.h) is visited
  * list by list: the name of the list, a field of the batch, follows the module's. */
 void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                 void *context);

@@ -5,7 +5,7 @@
 /* Keys of a number in one format. */
 struct field_key {
     const char *name, *other; /* NULL: the format has no such key; `other` is one that published files have */
-    double standard;          /* where a file has neither: what `transformers` takes then */
+    double standard;          /* default of `transformers`, where a file has neither key */
 };
 
 /* One row a number: its keys, where it is kept, and its limits. */

@@ -1,8 +1,8 @@
 /* gpt_config: the architecture of a decoder, and its config.json in Hugging Face's format, of GPT-2 (Radford
  * et al. 2019) and of BLOOM (arXiv:2211.05100).
  *
- * Both are pre-LN decoders with tied embeddings. GPT-2 learns its positions; BLOOM has none: ALiBi biases the
- * scores of attention, and a LayerNorm follows the embeddings. */
+ * Both are pre-LN decoders with tied embeddings.  GPT-2 learns its positions; BLOOM has none: ALiBi biases
+ * the scores of attention, and a LayerNorm follows the embeddings. */
 #ifndef KILN_NN_GPT_CONFIG_H
 #define KILN_NN_GPT_CONFIG_H
 

@@ -43,8 +43,8 @@ void gpt_layer_share(struct gpt_layer_acts *a, const struct gpt_layer_acts *of);
 void gpt_layer_forward(struct exec *x, const struct gpt_layer_acts *a, const struct layer_scratch *s,
                        tensor in, const struct gpt_layer_weights *w, const struct layer_call *call);
 
-/* On entry dx is the gradient of a->out, on return that of `in`.  The gradients of the weights are added to
- * g; those of matrices are assigned unless call->adds. */
+/* Turns dx, the gradient of a->out, into that of `in`.  The gradients of the weights are added to g; those of
+ * matrices are assigned unless call->adds. */
 void gpt_layer_backward(struct exec *x, tensor dx, const struct gpt_layer_weights *g,
                         const struct layer_scratch *s, const struct gpt_layer_acts *a, tensor in,
                         const struct gpt_layer_weights *w, const struct layer_call *call);

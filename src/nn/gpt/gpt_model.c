@@ -254,7 +254,7 @@ static void carve_weights(const struct model *m, void *acts, int64_t layer, stru
     struct gpt_acts *a = acts;
     CHECK(fp8 == FP8_NONE, "a decoder in fp8");
     (void)layer;
-    if (tensor_is_null(a->slopes) && gpt_of(m)->config.alibi) { /* with the first layer that is here */
+    if (tensor_is_null(a->slopes) && gpt_of(m)->config.alibi) { /* carved with the first layer that is here */
         a->slopes = arena_carve_1d(arena, DTYPE_F32, a->form.n_heads);
     }
 }
@@ -305,7 +305,7 @@ static struct layer_call call_of(const struct model_pass *p, int64_t layer)
                                .adds = p->adds};
 }
 
-/* Far above the sites of any layer. */
+/* Dropout site far above those of any layer. */
 static const uint32_t SITE_EMBEDDINGS = 0xFFFF0000U;
 
 static struct dropout embedding_dropout(const struct model_pass *p)

@@ -25,8 +25,8 @@ struct device_clock {
 
 /* The fate of the work that a context is about to be given. */
 enum device_work {
-    DEVICE_WORK_RUN,    /* it runs as it is given */
-    DEVICE_WORK_RECORD, /* it is recorded, and runs when the recording ends */
+    DEVICE_WORK_RUN,    /* the work runs as it is given */
+    DEVICE_WORK_RECORD, /* the work is recorded, and runs when the recording ends */
     /* the work's recording is already being replayed: the caller must not give it again */
     DEVICE_WORK_REPLAYED,
 };

@@ -37,8 +37,8 @@ struct exec {
     int64_t layer_index; /* -1: not a numbered layer */
     const char *file;    /* the source that entered it, and its line; NULL: none was entered */
     int line;
-    /* rng_key(seed, step), the same for every split of the work. It is in device memory, so that a replay can
-     * use another key; NULL: 0 */
+    /* rng_key(seed, step), the same for every split of the work.  It is in device memory, so that a replay
+     * can use another key; NULL: 0 */
     const uint64_t *dropout_key;
     bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
     /* products of a forward give each row the bits that it gets alone, where the device can
@@ -87,8 +87,8 @@ static inline uint64_t exec_dropout_key(const struct exec *x)
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* For tables of devices whose calls return before their work is done: `op` was queued in the current
- * layer. */
+/* Notes that `op` was queued in the current layer; for tables of devices whose calls return before their work
+ * is done. */
 void exec_queued(struct exec *x, const char *op);
 
 /* Waits for what was queued.  A failure sticks in the exec and names the op it belongs to, or the first and
@@ -105,7 +105,7 @@ void exec_copy_out(struct exec *x, void *on_host, const void *on_device, size_t 
 void exec_keep_in(struct exec *x, const char *directory);
 
 /* Returns the device's choices as bytes, for checkpoints, and takes such bytes (device.choices,
- * device.take_choices). *text is NULL if nothing was timed; the caller frees it. STATUS_MEMORY. */
+ * device.take_choices). *text is NULL if nothing was timed; the caller frees it.  STATUS_MEMORY. */
 struct status exec_choices(struct exec *x, char **text, size_t *n);
 void exec_take_choices(struct exec *x, const void *text, size_t n, const char *source);
 

@@ -134,7 +134,7 @@ static struct status append(struct graph_cache *c, struct graph_entry *e, void *
     return status_ok();
 }
 
-/* Without a failure the segment is the newest of the recording. */
+/* Ends a segment, which without a failure becomes the newest of the recording. */
 static struct status end_segment(struct graph_cache *c, bool abandon)
 {
     struct graph_entry *e = c->recording;

@@ -43,14 +43,14 @@ struct graph_entry {
     int n_segments;                 /* 0: it is not recorded */
     size_t capacity;
     int64_t n_met;    /* a recent count: older ones are halved */
-    int64_t last_met; /* by the clock of the cache */
+    int64_t last_met; /* time of the last meeting, by the clock of the cache */
 };
 
 struct graph_cache {
     const struct graph_runtime *runtime;
     void *self; /* the runtime's */
     struct graph_entry entries[GRAPH_CACHE_KEYS];
-    struct graph_entry *recording; /* from its begin to its end; NULL: there is none */
+    struct graph_entry *recording; /* the recording that has begun and not ended; NULL: there is none */
     bool in_segment;               /* queued work is being recorded, as it is not between two segments */
     struct graph_entry *replayed;  /* the recording that was replayed last */
     int n_launched;                /* segments of it launched so far */
@@ -76,7 +76,7 @@ struct status graph_cache_next(struct graph_cache *c, enum device_work *work);
  * after a cut, to drop the recording. */
 struct status graph_cache_end(struct graph_cache *c, bool abandon);
 
-/* Keeps a call of a recording, after a cut: it is made here, and again in each replay. And the call that was
+/* Keeps a call of a recording, after a cut: it is made here, and again in each replay.  And the call that was
  * kept with the segment that was launched last in a replay, or NULL.  It stays until the next begin. */
 void graph_cache_keep(struct graph_cache *c, const struct device_call *call);
 const struct device_call *graph_cache_kept(const struct graph_cache *c);

@@ -31,7 +31,7 @@ void host_memory_reset_peak(void);
 /* Whether that many bytes can be mapped now. */
 bool host_memory_can_map(size_t bytes);
 
-/* If addresses are limited: makes malloc use one arena for all threads, instead of 64 MiB of addresses for
+/* Makes malloc use one arena for all threads, if addresses are limited, instead of 64 MiB of addresses for
  * each.  Call it before any thread starts. */
 void host_memory_save_addresses(void);
 

@@ -10,7 +10,7 @@ int peers_size(const struct exec *x)
     return x->peers == NULL ? 1 : x->peers->size;
 }
 
-/* Counts and queues a collective. Each peer sends `times` the bytes without its own part, the least there is
+/* Counts and queues a collective.  Each peer sends `times` the bytes without its own part, the least there is
  * (dist/ring_cost.h). */
 static void call(struct exec *x, queue_function *function, tensor t, int times)
 {

@@ -23,13 +23,13 @@ struct precision {
     bool fp32_residual; /* the residual stream is fp32, all else is dtype (ops.h, R) */
 };
 
-/* Finds the precision of a run. STATUS_USAGE says what to use instead: the cpu has no fp16, fp16 excludes
+/* Finds the precision of a run.  STATUS_USAGE says what to use instead: the cpu has no fp16, fp16 excludes
  * fp8, and a residual stream in fp32 needs layers in bf16 or fp16. */
 struct status precision_find(struct precision *p, const struct precision_flags *f,
                              const struct device *device);
 
 /* Finds the precision of a run that only predicts: then the cpu takes fp16 too, by rounding to it, and logs
- * that. Errors are those of precision_find. */
+ * that.  Errors are those of precision_find. */
 struct status precision_find_prediction(struct precision *p, const struct precision_flags *f,
                                         const struct device *device);
 

@@ -20,17 +20,17 @@
  * A struct comm is a view that is copied freely.  What it views belongs to whoever opened it (dist/world.h,
  * comm_device_open), who calls comm_leave and then closes it.
  *
- * A part (comm_split) is a communicator of some of the ranks, for which the same rules hold, and besides:
+ * A part (comm_split) is a communicator of some of the ranks, for which the same rules hold, and these:
  *   - Errors name ranks by their numbers in the world, in every part.
  *   - Any two ranks make the calls that they have in common in the same order, whatever parts these are of.
  *   - Once the world was split, the first error of a rank is that of all: the rank that finds it, in its own
- *     exec or in a call of any part, reports it to the whole world at once, outside of all calls.  So it also
- *     ends waits in parts that the failed rank is not in, and a rank that computes hears of it in its next
- *     call.  If several ranks fail, ranks may have heard of different ones first.
- *   - A rank that is lost is lost to all: every wait, of any part, looks for the silent and the ended of the
- *     whole world.  Where neither shows it, the ranks that wait for the lost one itself reach their deadline
- *     and report it to the others; a rank that waits for one of these may reach its own first, and then names
- *     that one.
+ *     exec or in a call of any part, reports it to all ranks of the world at once, outside of all calls.  So
+ *     it also ends waits in parts that the failed rank is not in, and a rank that computes hears of it in its
+ *     next call.  If several ranks fail, ranks may have heard of different ones first.
+ *   - A rank that is lost is lost to all: every wait, of any part, looks for silent and ended ranks in all of
+ *     the world.  Where neither sign shows it, the ranks that wait for the lost one itself reach their
+ *     deadline and report it to the others; a rank that waits for one of these may reach its own first, and
+ *     then names that one.
  *   - comm_leave of a part with an error is that of the world; in peace it does nothing, since it is the
  *     world that is left.  The part belongs to whoever split it off, who closes it (comm_part_close) before
  *     the communicator that it is a part of. */
@@ -120,8 +120,8 @@ void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
 /* Elements [bounds[r], bounds[r + 1]) of t = their sum over all ranks, with the bits of comm_all_reduce_sum,
- * on rank r only; its other elements are then anything.  bounds [size + 1] as of comm_all_gather, t [n].
- * Half the bytes of comm_all_reduce_sum.  Queued as that is: t may be neither read nor written before
+ * on rank r only; its other elements then have undefined contents.  bounds [size + 1] as of comm_all_gather,
+ * t [n].  Half the bytes of comm_all_reduce_sum.  Queued as that is: t may be neither read nor written before
  * comm_join. */
 void comm_queue_reduce_scatter_sum(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds);
 

@@ -53,14 +53,14 @@ static int test_all(struct wire_ranks *w)
     return n;
 }
 
-/* A wait that has begun: for what, and for whom. */
+/* A wait that has begun: its call and the ranks that it awaits. */
 struct wait {
     const char *doing;
     bool (*awaits)(const struct wire_ranks *w, int rank);
     int64_t start_ns;
 };
 
-/* "1, 3": whom the rank still waits for, each once, and at most what fits. */
+/* "1, 3": the ranks that this one still waits for, each once, as far as they fit. */
 static void put_missing(const struct wire_ranks *w, const struct wait *t, char *text, size_t bytes)
 {
     size_t used = 0;

@@ -14,7 +14,8 @@
 #include "train/update.h"
 
 struct gradient_rooms {
-    struct param_table places; /* the parameters, with offsets in the rooms; n_elements: of the rooms */
+    /* the parameters, with offsets in the rooms; n_elements counts those of the rooms */
+    struct param_table places;
     /* spans in the rooms of parameters whose gradients are sums, so they begin at 0, and of frozen ones */
     struct optim_span *cleared;
     struct gradient_room {
@@ -24,7 +25,7 @@ struct gradient_rooms {
         int64_t first_cleared, n_cleared;
     } rooms[PARAM_MOST_BUCKETS]; /* [n_rooms] a room for each bucket */
     int n_rooms;
-    bool last_is_apart; /* the last bucket's room is its own */
+    bool last_is_apart; /* the last bucket has a room of its own */
     tensor flat;        /* the rooms; set by gradient_rooms_carve */
 };
 

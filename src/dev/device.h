@@ -79,8 +79,8 @@ enum { DEVICE_MOST_BESIDE = 3 };
 enum { DEVICE_CHIP_BYTES = 64 };
 
 /* A stream beside the context's own, to which a library queues work itself, such as NCCL's sums.  The
- * functions only queue what orders its work and the context's; the host does not wait.  Not while something
- * is recorded. */
+ * functions only queue what orders its work and the context's; the host does not wait.  They are not called
+ * while work is recorded. */
 struct device_streams {
     /* Opens a stream with marks 0 to n_marks - 1.  It does not outlive the context.  Closing it does not
      * wait. */

@@ -5,8 +5,8 @@
  * interrupted.
  *
  * Of a document that comes in pieces (of about DOCUMENT_BYTES), the first decides for all.  Memory is
- * bounded: lines are counted by corpus/repeats.h, and CLEANING_MOST_DOCUMENTS documents are remembered; those
- * behind them are still compared with these. */
+ * bounded: lines are counted by corpus/repeats.h, and CLEANING_MOST_DOCUMENTS documents are remembered; later
+ * ones are still compared with these. */
 #ifndef KILN_CORPUS_CLEANING_H
 #define KILN_CORPUS_CLEANING_H
 
@@ -19,7 +19,7 @@ enum { CLEANING_MOST_DOCUMENTS = 1 << 24 };
 
 struct cleaning_config {
     bool drop_duplicates;
-    int64_t drop_repeated_lines; /* those that occurred more often than this are left out; 0: none */
+    int64_t drop_repeated_lines; /* lines that occurred more often than this are left out; 0: none */
     int64_t min_document_chars;  /* code points */
     uint64_t scripts;            /* at least half of a document's letters must be of these; 0: of any */
 };
@@ -27,7 +27,7 @@ struct cleaning_config {
 struct cleaning_counts {
     int64_t documents[DOCUMENT_N_FATES]; /* left out, and why */
     int64_t n_lines;                     /* left out */
-    int64_t n_unremembered;              /* documents behind CLEANING_MOST_DOCUMENTS */
+    int64_t n_unremembered;              /* documents after the first CLEANING_MOST_DOCUMENTS */
 };
 
 struct cleaning {
@@ -41,7 +41,7 @@ struct cleaning {
     bool has_file;
 };
 
-/* What saving adds to a state. */
+/* The part of a saved state that belongs to cleaning. */
 struct cleaning_place {
     struct append_mark documents;
     struct cleaning_counts counts;

@@ -30,7 +30,7 @@ static struct status open_file(struct corpus *c)
     return status_ok();
 }
 
-/* What the dump's index says of the pages that were read. */
+/* Compares the number of pages that were read with that of the dump's index; warns if they differ. */
 static void compare_pages(struct corpus *c)
 {
     const struct byte_stream *stream = &c->source.reader.stream;

@@ -10,7 +10,7 @@
 
 /* A place after the documents returned so far: {0} is the beginning. */
 struct corpus_place {
-    int64_t file; /* of files.files */
+    int64_t file; /* index in files.files */
     struct source_place in_file;
 };
 
@@ -18,13 +18,13 @@ struct corpus {
     struct source_options options;
     struct input_files files;
     int64_t n_opened;             /* files opened so far, or skipped; the last of them is current */
-    uint64_t old_bytes;           /* of the files before it */
-    uint64_t old_unpacked_bytes;  /* that were read of files since closed */
-    uint64_t most_unpacked_bytes; /* behind which it ends; 0: with its last file */
+    uint64_t old_bytes;           /* size of the files before the current one */
+    uint64_t old_unpacked_bytes;  /* unpacked bytes read of files since closed */
+    uint64_t most_unpacked_bytes; /* limit after which the corpus ends; 0: it ends with its last file */
     struct source source;
     bool source_is_open;
     struct source_counts counts;     /* since the corpus was opened */
-    int64_t fates[DOCUMENT_N_FATES]; /* of raw documents, as corpus_pass counts them */
+    int64_t fates[DOCUMENT_N_FATES]; /* numbers of raw documents, as corpus_pass counts them */
 };
 
 /* Lists the files of `inputs`, and finds the indexes of dumps among them, which are not read

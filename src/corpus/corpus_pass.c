@@ -12,8 +12,8 @@ enum { KEPT_BYTES = 8 * CORPUS_PASS_BATCH_BYTES };
 struct batch {
     struct corpus_item items[CORPUS_PASS_BATCH_DOCUMENTS];
     int n;                /* items read */
-    int n_transformed;    /* the first of them */
-    struct status status; /* of the item after those: why it could not be read or transformed */
+    int n_transformed;    /* number of the first items that are transformed */
+    struct status status; /* error of the next item: why it could not be read or transformed */
     bool is_done;         /* ready for the sink */
 };
 
@@ -27,12 +27,12 @@ struct pass {
     struct batch *batches;
     int64_t n_batches;
 
-    pthread_mutex_t mutex; /* of all below */
+    pthread_mutex_t mutex; /* guards all fields below */
     pthread_cond_t changed;
     int64_t n_read, n_begun, n_taken; /* read; begun by a transforming thread; taken by the sink */
     bool is_reading, is_taking;
     bool read_ended;    /* nothing follows n_read */
-    bool stopped;       /* by an error */
+    bool stopped;       /* an error has ended the pass */
     uint64_t n_changes; /* jobs done */
     struct status status;
 };
@@ -106,7 +106,7 @@ struct status converter_run(struct converter *c, struct document *d)
     return status_ok();
 }
 
-/* What a thread has of its own. */
+/* State of one thread. */
 struct worker {
     struct converter converter;
     void *transform;
@@ -174,8 +174,8 @@ static struct status take_batch(struct pass *p, struct batch *b)
 
 enum job { JOB_NONE, JOB_READ, JOB_TRANSFORM, JOB_TAKE, JOB_HELP };
 
-/* The sink comes first, so that there is room; then reading, as long as a thread may run out of work.  Who
- * finds nothing to do helps to unpack, or waits. */
+/* The sink comes first, so that batches become free; then reading, as long as a thread may run out of work.
+ * A thread that finds nothing to do helps to unpack, or waits. */
 static enum job choose_job(struct pass *p)
 {
     if (p->stopped || (p->read_ended && p->n_taken == p->n_read)) {

@@ -19,7 +19,7 @@
  * wake a thread, and small enough to stay in a cache. */
 enum { CORPUS_PASS_BATCH_BYTES = 1 << 17, CORPUS_PASS_BATCH_DOCUMENTS = 256 };
 
-/* What is computed from each document.  Functions other than `run` may be NULL. */
+/* The function that computes a result from each document.  Functions other than `run` may be NULL. */
 struct corpus_transform {
     const void *context; /* shared by all threads, read-only */
 
@@ -39,8 +39,8 @@ struct corpus_item {
     struct document document;
     void *result;                /* NULL without a transform */
     struct corpus_place place;   /* after the document: where another pass can continue */
-    uint64_t done_bytes;         /* of the corpus, up to there */
-    struct source_counts counts; /* likewise */
+    uint64_t done_bytes;         /* bytes of the corpus up to that place */
+    struct source_counts counts; /* counts up to that place */
 };
 
 /* Gets every item, in order, from one thread at a time, not always the same.  An error ends the pass. */
@@ -55,7 +55,7 @@ struct corpus_sink {
 struct status corpus_pass_run(struct corpus *c, const struct corpus_transform *transform,
                               const struct corpus_sink *sink);
 
-/* What a thread needs to convert raw documents of any format. */
+/* Converts raw documents of any format; one for each thread. */
 struct converter {
     const struct source_options *options; /* borrowed */
     void *states[SOURCE_N_FORMATS];       /* each made when it is first needed */

@@ -1,6 +1,6 @@
-/* document: paragraphs of the user's text, as a source returns them: a whole document, or a piece of a long
- * one.  Where that takes work, as with markup, the source returns a raw document, and any thread converts it
- * (corpus/corpus_pass.h).
+/* document: paragraphs of the user's text, as a source returns them: a complete document, or a piece of a
+ * long one.  Where that takes work, as with markup, the source returns a raw document, and any thread
+ * converts it (corpus/corpus_pass.h).
  *
  * The rule: a paragraph is valid UTF-8, trimmed, not empty and without line ends; a piece ends where a
  * paragraph ends.  So a document takes little memory: about DOCUMENT_BYTES, and at most one paragraph
@@ -11,9 +11,9 @@
 #include "core/buf.h"
 
 enum {
-    DOCUMENT_BYTES = 1 << 20, /* of text; a longer document is returned in pieces: this is two books */
-    DOCUMENT_PARAGRAPH_BYTES = 1 << 24, /* where a paragraph is cut; no prose has a longer one */
-    DOCUMENT_RAW_BYTES = 1 << 24,       /* of a page or a line of JSON; a longer one is left out */
+    DOCUMENT_BYTES = 1 << 20, /* longest text; a longer document is returned in pieces: this is two books */
+    DOCUMENT_PARAGRAPH_BYTES = 1 << 24, /* longer paragraphs are cut; no prose has a longer one */
+    DOCUMENT_RAW_BYTES = 1 << 24,       /* longest page or line of JSON; a longer one is left out */
 };
 
 struct source_format;
@@ -24,14 +24,14 @@ enum document_fate {
     DOCUMENT_KEPT,
     DOCUMENT_WITHOUT_TEXT,
     DOCUMENT_REDIRECT,
-    DOCUMENT_OTHER_NAMESPACE, /* of a wiki: a talk page, a user's page, a template */
+    DOCUMENT_OTHER_NAMESPACE, /* page of a wiki that is no article: a talk page, a user's page, a template */
     DOCUMENT_OTHER_MODEL,     /* not wikitext: JSON, CSS */
     DOCUMENT_MALFORMED,       /* XML or JSON that is none */
     DOCUMENT_WITHOUT_FIELD,   /* JSON without the field of the text */
     DOCUMENT_TOO_LARGE,
     DOCUMENT_TOO_DEEP, /* markup nested beyond the limit */
     DOCUMENT_TOO_MUCH_WORK,
-    DOCUMENT_CUT,       /* by the end of the file or a damaged part */
+    DOCUMENT_CUT,       /* cut by the end of the file or a damaged part */
     DOCUMENT_TOO_SHORT, /* these are left out by cleaning (corpus/cleaning.h), if asked for */
     DOCUMENT_OTHER_SCRIPT,
     DOCUMENT_DUPLICATE,
@@ -51,12 +51,12 @@ struct document {
     int64_t n_paragraphs;      /* at least 1 when a source returns it */
     struct buf id, title, url; /* if the format has them, and only in the first piece; else empty */
     struct buf text;           /* the paragraphs end to end */
-    size_t *ends, capacity;    /* [n_paragraphs] where they end in it */
+    size_t *ends, capacity;    /* [n_paragraphs] where paragraphs end in `text` */
 
-    /* of a raw document, which has no paragraphs before it is converted */
-    const struct source_format *format; /* that converts it; NULL: it is not raw */
-    struct buf raw;                     /* as the file has it */
-    const struct wiki_site *site;       /* of a page of a wiki; borrowed from the corpus */
+    /* Fields of a raw document, which has no paragraphs before it is converted. */
+    const struct source_format *format; /* format that converts it; NULL: the document is not raw */
+    struct buf raw;                     /* bytes as the file has them */
+    const struct wiki_site *site;       /* wiki of the page; borrowed from the corpus */
     enum document_fate fate;            /* not DOCUMENT_KEPT: it is left out */
 };
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* What is asked for; the rest of the facts is 0. */
+/* The facts that are asked for; the others are 0. */
 struct document_facts_config {
     bool hash, chars;
     uint64_t scripts; /* a bit for each of text/script.h; 0: letters are not counted */

@@ -1,5 +1,5 @@
-/* document_ids: turns a document into what a store needs: sentences of token ids, and hashes of its
- * paragraphs.
+/* document_ids: converts a document to the input of a store: sentences of token ids, and hashes of the
+ * document's paragraphs.
  *
  * It is a transform of corpus/corpus_pass.h: a function of the document alone, run by many threads. */
 #ifndef KILN_CORPUS_DOCUMENT_IDS_H
@@ -11,11 +11,11 @@
 #include "text/tokenizer.h"
 
 struct document_ids {
-    struct id_list ids; /* of the sentences, end to end; none is empty */
-    size_t *ends;       /* [n_sentences] where they end in it */
+    struct id_list ids; /* ids of the sentences, end to end; none is empty */
+    size_t *ends;       /* [n_sentences] where sentences end in `ids` */
     int64_t n_sentences;
     uint64_t *hashes;        /* [n_paragraphs of the document] for corpus/repeats.h */
-    int64_t *paragraph_ends; /* [n_paragraphs] sentences up to there */
+    int64_t *paragraph_ends; /* [n_paragraphs] sentences up to the end of each paragraph */
     size_t ends_capacity, hashes_capacity, paragraph_capacity;
     struct document_facts facts;
 };

@@ -40,7 +40,7 @@ bool document_lines_are_named(const char *path)
 
 struct document_encoder {
     struct tokenizer_scratch scratch;
-    struct id_list ids; /* of the block's texts that this thread encoded */
+    struct id_list ids; /* ids of the block's texts that this thread encoded */
     struct buf line, text;
     struct status status;
 };

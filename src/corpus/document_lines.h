@@ -26,7 +26,7 @@ enum document_fault {
     DOCUMENT_LINE_NO_STRING,
 };
 
-/* What is wrong with a line, for messages. */
+/* Names of the faults of a line, for messages. */
 extern const char *const document_fault_texts[];
 
 struct document_lines_config {
@@ -34,7 +34,7 @@ struct document_lines_config {
     const char *const *keys;           /* [n_keys] */
     int n_keys;
     bool append_end;           /* the tokenizer's end token, to each text that has tokens */
-    bool replace_invalid_utf8; /* by U+FFFD; else it is a fault */
+    bool replace_invalid_utf8; /* replace it by U+FFFD; else it is a fault */
 };
 
 /* The ids of a text, in the list of the thread that encoded it. */
@@ -44,8 +44,8 @@ struct document_tokens {
 };
 
 struct document_line {
-    size_t start, n; /* in the block's text */
-    int64_t number;  /* of the line in its file */
+    size_t start, n; /* bytes of the block's text */
+    int64_t number;  /* number of the line in its file */
     enum document_fault fault;
     struct document_tokens tokens[DOCUMENT_LINES_MOST_KEYS];
 };

@@ -1,4 +1,4 @@
-/* document_output: a store of whole documents being written: PREFIX.bin, .idx and .json.
+/* document_output: a store of complete documents being written: PREFIX.bin, .idx and .json.
  *
  * The rule: it grows under other names in the same directory, and its files get their names when all is
  * complete; an old description goes first and the new one comes last, so no store is described by
@@ -11,26 +11,27 @@
 #include "io/dir_lock.h"
 #include "io/token_store.h"
 
-/* What becomes of a store that is there already. */
+/* The treatment of a store that is there already. */
 enum document_output_rule {
     DOCUMENT_OUTPUT_NEW,     /* none may be there */
-    DOCUMENT_OUTPUT_REPLACE, /* it is replaced */
-    DOCUMENT_OUTPUT_OWN,     /* it is replaced if `maker` made it; else it must be what is written */
+    DOCUMENT_OUTPUT_REPLACE, /* the store is replaced */
+    DOCUMENT_OUTPUT_OWN,     /* the store is replaced if `maker` made it; else it must be what is written */
 };
 
 struct document_output {
     char prefix[FILE_PATH_BYTES];
-    char work[FILE_PATH_BYTES]; /* where it grows */
+    char work[FILE_PATH_BYTES]; /* path under which the store grows */
     enum document_output_rule rule;
     const char *maker; /* token_store_info's made_by; NULL: it is the user's */
     struct dir_lock lock;
     struct indexed_writer writer;
-    struct document_shuffle shuffle; /* its directory is empty: documents are written as they come */
+    /* Shuffles the documents.  Its directory is empty where documents are written as they come. */
+    struct document_shuffle shuffle;
     struct indexed_sums sums;
     bool is_committed;
 };
 
-/* In a zeroed struct.  STATUS_USAGE: the path is too long. */
+/* Sets the paths of *o, a zeroed struct.  STATUS_USAGE: the path is too long. */
 struct status document_output_name(struct document_output *o, const char *prefix);
 
 /* Locks the output for this run, unless it is dry, and checks what is there.  STATUS_USAGE: a file that the

@@ -9,11 +9,11 @@
 
 enum {
     KEY_DOCUMENT = 0x73687566,
-    BITS_AGAIN = 8, /* of a key by which a file that is too large is dealt out */
-    MOST_BITS = 12  /* at first */
+    BITS_AGAIN = 8, /* bits of a key by which a file that is too large is distributed again */
+    MOST_BITS = 12  /* most bits of a key in the first distribution */
 };
 
-/* What a file has of each document: this, the sizes of its sequences (i32) and their tokens. */
+/* The record of a document in a file: this head, the sizes of the sequences (i32) and their tokens. */
 struct head {
     uint64_t key;
     int64_t n_sequences, n_tokens;
@@ -21,7 +21,7 @@ struct head {
 
 struct entry {
     uint64_t key;
-    size_t at; /* of its head in the file */
+    size_t at; /* offset of the document's head in the file */
 };
 
 static size_t record_bytes(const struct head *h, int token_bytes)
@@ -29,7 +29,7 @@ static size_t record_bytes(const struct head *h, int token_bytes)
     return sizeof *h + (size_t)h->n_sequences * sizeof(int32_t) + (size_t)h->n_tokens * (size_t)token_bytes;
 }
 
-/* A file, its list of entries, and the room that qsort takes for that list, are a third of the memory each
+/* A file, its list of entries, and the memory that qsort takes for that list, are a third of the memory each
  * at most. */
 static uint64_t most_bytes(const struct document_shuffle *s)
 {
@@ -50,7 +50,7 @@ static int first_bits(const struct document_shuffle *s)
     return bits;
 }
 
-/* The number that `n` bits of the key say, behind the first `from`. */
+/* The number in `n` bits of the key, after the first `from` bits. */
 static int part_of(uint64_t key, int from, int n)
 {
     return n == 0 ? 0 : (int)(key << from >> (64 - n));
@@ -111,7 +111,7 @@ static struct status check_stop(void)
                             : status_ok();
 }
 
-/* The next document of a file, and where the one behind it begins. */
+/* Reads the head of the document at *at of a file; sets *at to the beginning of the next document. */
 static struct head read_head(const struct file_map *m, size_t *at, int token_bytes)
 {
     struct head h;

@@ -2,9 +2,9 @@
  * them.
  *
  * The rule: document d of the input has the key hash(seed, d), and documents come out by rising keys: so the
- * order depends on the seed and the number of documents alone, not on memory.  Documents are first dealt out
- * to files by the head of their keys, in the order of the input; then each file is sorted, or dealt out again
- * if it is larger than the memory. */
+ * order depends on the seed and the number of documents alone, not on memory.  Documents are first
+ * distributed to files by the first bits of their keys, in the order of the input; then each file is sorted,
+ * or distributed again if it is larger than the memory. */
 #ifndef KILN_CORPUS_DOCUMENT_SHUFFLE_H
 #define KILN_CORPUS_DOCUMENT_SHUFFLE_H
 
@@ -15,20 +15,20 @@
 struct document_shuffle_config {
     int64_t seed; /* below 0: documents keep their order */
     uint64_t memory_bytes;
-    uint64_t expected_bytes; /* of all tokens, about */
+    uint64_t expected_bytes; /* approximate bytes of all tokens */
 };
 
 struct document_shuffle {
     struct document_shuffle_config config;
-    char directory[FILE_PATH_BYTES]; /* of the files; "": not open */
+    char directory[FILE_PATH_BYTES]; /* directory of the files; "": not open */
     struct scatter_files files;
-    int bits; /* of a key that choose its first file */
+    int bits; /* bits of a key that choose its first file */
     int token_bytes;
     int64_t n_documents, n_files;
-    struct buf sizes, tokens; /* of the document that is being added */
+    struct buf sizes, tokens; /* sequences of the document that is being added */
 };
 
-/* Makes a directory of its own, in place of what a run that died has left there. */
+/* Makes a directory of its own; it replaces what a killed run has left there. */
 struct status document_shuffle_open(struct document_shuffle *s, const struct document_shuffle_config *c,
                                     const char *directory, int token_bytes);
 
@@ -38,7 +38,8 @@ void document_shuffle_add(struct document_shuffle *s, const int32_t *ids, int64_
 void document_shuffle_end_document(struct document_shuffle *s);
 struct status document_shuffle_status(const struct document_shuffle *s);
 
-/* Adds all documents to the writer, whose tokens take as many bytes.  STATUS_PREEMPTED after a signal. */
+/* Adds all documents to the writer, whose tokens take the same number of bytes.  STATUS_PREEMPTED after a
+ * signal. */
 struct status document_shuffle_pour(struct document_shuffle *s, struct indexed_writer *w);
 
 /* Removes the directory.  Safe on a zeroed struct. */

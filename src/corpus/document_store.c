@@ -20,7 +20,7 @@ struct run {
     struct text_reader reader;
     struct document_output outputs[DOCUMENT_LINES_MOST_KEYS];
     int64_t n_lines, n_bad;
-    uint64_t done_bytes; /* of the files before the current one */
+    uint64_t done_bytes; /* size of the files before the current one */
     int64_t start_ns;
     struct progress progress;
 };
@@ -51,7 +51,7 @@ static struct status claim_outputs(struct run *r)
 static struct status open_outputs(struct run *r)
 {
     struct document_shuffle_config shuffle = r->config->shuffle;
-    shuffle.expected_bytes = r->files.total_bytes; /* which takes more bytes than its tokens */
+    shuffle.expected_bytes = r->files.total_bytes; /* text takes more bytes than its tokens */
     shuffle.memory_bytes /= (uint64_t)r->config->lines.n_keys;
     for (int k = 0; k < r->config->lines.n_keys; k++) {
         TRY(document_output_open(&r->outputs[k], r->config->lines.tokenizer->n, &shuffle));

@@ -1,6 +1,6 @@
-/* document_store: JSON lines to the stores of whole documents that Megatron-LM's preprocess_data.py writes,
- * byte for byte: PREFIX_KEY_document.bin and .idx for each key, in which a document is one sequence
- * (io/indexed.h), and .json beside them, which says with which tokenizer (io/token_store.h).
+/* document_store: converts JSON lines to the stores of complete documents that Megatron-LM's
+ * preprocess_data.py writes, byte for byte: PREFIX_KEY_document.bin and .idx for each key, in which a
+ * document is one sequence (io/indexed.h), and .json with them, which names the tokenizer (io/token_store.h).
  *
  * The rule: the same lines, tokenizer and seed give the same bytes on any number of threads; a text without
  * tokens writes nothing; files have their names only when they are complete. */
@@ -23,10 +23,10 @@ struct document_store_config {
     int n_inputs;
     const char *output_prefix;
     struct document_lines_config lines;
-    int64_t max_bad_lines; /* that are passed over, with a warning each */
-    /* of the documents of each key, which share its memory; its expected_bytes are not read */
+    int64_t max_bad_lines; /* most bad lines that are skipped, with a warning each */
+    /* Shuffle of the documents of each key.  The keys share its memory; its expected_bytes are not read. */
     struct document_shuffle_config shuffle;
-    bool allow_truncated; /* a compressed file without its end: its whole lines are used */
+    bool allow_truncated; /* a compressed file without its end: its complete lines are used */
     bool overwrite;
     bool dry_run; /* list the input and check the output, but write nothing */
 };

@@ -12,7 +12,7 @@
 enum {
     LEAST_OFFSET =
         60,        /* the <siteinfo> before the first page is longer; and a time of day has no such number */
-    N_CHECKS = 16, /* of places in the dump, evenly: each may cost a movement of the disk */
+    N_CHECKS = 16, /* places in the dump that are checked, evenly: each may cost a seek of the disk */
     STREAM_HEAD = 4, /* "BZh" and a digit */
     NAME_BYTES = 256,
     LINES_BETWEEN = 1 << 14, /* two looks at the clock */
@@ -22,7 +22,7 @@ static const char *const leave_out = "or leave the index out of the inputs: the 
 
 /* ---- lines ---- */
 
-/* A number without leading zeros and the colon behind it, at *at, which is moved behind both. */
+/* Parses a number without leading zeros and the colon after it, at *at, which is moved past both. */
 static bool parse_number(uint64_t *number, const char **at, const char *end)
 {
     enum { MOST_DIGITS = 18 };
@@ -92,12 +92,13 @@ static void name_dump(char name[NAME_BYTES], const char *index)
     }
 }
 
-/* Of an index in one block that is damaged, or cut, only the name is left. */
+/* Whether a file is an index, by its text.  A damaged or cut index of one block is recognised by its name
+ * alone. */
 static bool is_index(struct text_reader *r, const struct input_file *f)
 {
     size_t n;
     char name[NAME_BYTES];
-    r->stream.quiet = true; /* whoever reads it warns */
+    r->stream.quiet = true; /* dump_index_read warns */
     if (failed(text_reader_open(r, f->path, f->n_bytes, NULL, true))) {
         return false;
     }
@@ -171,9 +172,9 @@ static struct status no_dump(const struct input_file *index)
 
 struct reading {
     const struct input_file *index, *dump;
-    struct text_reader reader;     /* of the index */
-    struct byte_stream stream;     /* of the dump */
-    uint64_t offset, check_behind; /* of the last line; from where on the next place is checked */
+    struct text_reader reader;     /* reads the index */
+    struct byte_stream stream;     /* reads the dump */
+    uint64_t offset, check_behind; /* offset in the last line; offset from which the next place is checked */
     int64_t n_pages, n_streams;
     struct progress progress;
 };
@@ -265,7 +266,7 @@ static struct status open_both(struct reading *r)
 {
     char name[NAME_BYTES];
     r->reader.stream.quiet = r->stream.quiet =
-        true; /* what is wrong with the index is an error; the dump is read later */
+        true; /* errors of the index are returned; the dump is read later */
     TRY(byte_stream_open(&r->stream, r->dump->path, r->dump->n_bytes));
     name_dump(name, r->index->path);
     if (r->stream.kind != &bzip2_stream && !is_named(r->dump->path, name)) {

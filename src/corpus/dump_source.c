@@ -46,17 +46,17 @@ enum { PATH_BYTES = 128, DEEPEST = 16 };
 /* A thread's parser and scratch. */
 struct dump_page {
     XML_Parser parser;
-    char path[PATH_BYTES]; /* of the current element, while `depth` is its depth */
+    char path[PATH_BYTES]; /* path of the current element, while `depth` is its depth */
     size_t path_n;
     int depth, n_deeper;  /* elements deeper than the path can name, inside which nothing is used */
-    size_t ends[DEEPEST]; /* of the path of each depth */
+    size_t ends[DEEPEST]; /* end of the path at each depth */
     struct buf fields[N_FIELDS];
     enum field field;
     bool is_redirect, failed;
     int namespace;          /* number of the <namespace> being read */
     struct wiki_site *site; /* being filled; NULL while a page is parsed */
 
-    const struct wiki_site *known; /* of `wikitext` */
+    const struct wiki_site *known; /* site that `wikitext` was created for */
     struct wikitext *wikitext;
     struct wikitext_counts counts;
 };
@@ -174,8 +174,8 @@ static bool parse(struct dump_page *p, const char *text, size_t n, bool is_whole
     return XML_Parse(p->parser, text, (int)n, is_whole) == XML_STATUS_OK;
 }
 
-/* What the head says; head[0..n) is <mediawiki ...> and <siteinfo>, or anything else, which says nothing.
- * *site is freed by wiki_site_free_list. */
+/* Creates the site that the head describes; head[0..n) is <mediawiki ...> and <siteinfo>, or anything else,
+ * which describes nothing.  *site is freed by wiki_site_free_list. */
 static struct status create_site(struct wiki_site **site, const char *head, size_t n)
 {
     struct wiki_site *s = *site = calloc(1, sizeof *s);
@@ -185,7 +185,7 @@ static struct status create_site(struct wiki_site **site, const char *head, size
                                : wiki_site_init(s);
     if (!failed(status)) {
         p->site = s;
-        parse(p, head, n, false); /* what is malformed says nothing more; English names are known */
+        parse(p, head, n, false); /* a malformed head adds no names; English ones are known */
         buf_append(&s->base, buf_text(&p->fields[FIELD_BASE]), p->fields[FIELD_BASE].n);
         status = p->failed || s->base.failed
                      ? status_error(STATUS_MEMORY, "out of memory for the namespaces of a dump")
@@ -275,7 +275,7 @@ static struct status convert(void **state, const struct source_options *o, struc
 
 /* ---- where pages are ---- */
 
-enum { HEAD_BYTES = 1 << 20 }; /* of <siteinfo>; English Wikipedia's takes 3 kB */
+enum { HEAD_BYTES = 1 << 20 }; /* longest <siteinfo>; English Wikipedia's takes 3 kB */
 
 static const char PAGE[] = "<page>", PAGE_END[] = "</page>", HEAD_END[] = "</siteinfo>";
 
@@ -286,7 +286,7 @@ static const char *find(struct text_line line, const char *part)
 
 static bool recognises(const char *text, size_t n)
 {
-    enum { PROLOGUE = 1024 }; /* in which an XML file names its first element */
+    enum { PROLOGUE = 1024 }; /* beginning in which an XML file names its first element */
     struct text_line head = {.text = text, .n = n < PROLOGUE ? n : PROLOGUE}, all = {.text = text, .n = n};
     bool is_xml = n >= 5 && memcmp(text, "<?xml", 5) == 0;
     bool is_root = n >= 10 && memcmp(text, "<mediawiki", 10) == 0;
@@ -380,7 +380,7 @@ static struct status read(struct source *s, struct document *out)
         if (!ends) {
             TRY(text_reader_next(&s->reader, &line, &end));
             if (end || s->reader.n_gaps != n_gaps) {
-                out->fate = DOCUMENT_CUT; /* what follows a gap may be the rest of another page */
+                out->fate = DOCUMENT_CUT; /* text after a gap may be the rest of another page */
             }
         }
     }

@@ -14,7 +14,7 @@ struct input_file {
     char *path;
     uint64_t n_bytes;
     int64_t changed_ns; /* time of last modification */
-    bool is_index;      /* of a dump, and no text (corpus/dump_index.h) */
+    bool is_index;      /* the file is the index of a dump, and no text (corpus/dump_index.h) */
     int64_t n_listed;   /* pages that the index of this dump lists; 0: it has none */
 };
 
@@ -22,8 +22,8 @@ struct input_files {
     struct input_file *files; /* [n] */
     int64_t n;
     size_t capacity;
-    int64_t n_indexes;    /* of dumps, among the n */
-    uint64_t total_bytes; /* of text */
+    int64_t n_indexes;    /* indexes of dumps, among the n */
+    uint64_t total_bytes; /* size of all files of text */
 };
 
 /* STATUS_DATA: an input that is missing, empty or neither file nor directory, or a directory without

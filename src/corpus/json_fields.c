@@ -23,7 +23,7 @@ static bool take(struct cursor *c, char wanted)
     return is;
 }
 
-/* Steps over a string, from its first quotation mark to behind the last. */
+/* Skips a string, from its first quotation mark to past the last. */
 static bool skip_string(struct cursor *c)
 {
     for (c->at++; c->at < c->end && *c->at != '"'; c->at++) {

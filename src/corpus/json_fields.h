@@ -1,6 +1,6 @@
 /* json_fields: a few fields of a line of JSON Lines, whatever the others hold.
  *
- * Published corpora have lines that a whole parser refuses for fields that nobody reads: NaN and 1e999
+ * Published corpora have lines that a complete parser refuses for fields that nobody reads: NaN and 1e999
  * (Python writes the first), integers beyond 63 bits, a key twice, objects a thousand levels deep, \u0000 and
  * half surrogate pairs.  So the values of other fields are only stepped over, by quotation marks and
  * brackets. */
@@ -26,7 +26,7 @@ bool json_fields_find(struct json_slice *values, const char *const *keys, int n,
  * or one that breaks the rules of JSON, such as with the escape \q. */
 bool json_fields_string(struct buf *out, struct json_slice value);
 
-/* The same, but U+0000 stays what it is. */
+/* Appends a string as json_fields_string does, but keeps U+0000. */
 bool json_fields_exact(struct buf *out, struct json_slice value);
 
 /* Takes the next item of an array, from *at = 0 on; false after the last, and for a value that is no

@@ -84,7 +84,7 @@ static struct status add_field(struct document *d, struct json_slice value)
     return s;
 }
 
-/* A string, or a whole number of any size. */
+/* Appends a value that is a string, or an integer of any size; nothing for other values. */
 static void copy_name(struct buf *out, struct json_slice value)
 {
     if (value.text == NULL || json_fields_string(out, value)) {

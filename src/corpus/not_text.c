@@ -98,7 +98,7 @@ static bool is_json(const char *text, size_t n)
 
 static const struct not_text *find_markup(const char *text, size_t n)
 {
-    enum { PROLOGUE = 1024 }; /* in which an XML file names its first element */
+    enum { PROLOGUE = 1024 }; /* beginning in which an XML file names its first element */
     size_t at = skip_space(text, n, 0);
     text += at;
     n -= at;

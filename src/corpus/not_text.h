@@ -7,20 +7,20 @@
 
 #include <stddef.h>
 
-/* How many bytes from the beginning of a file are examined. */
+/* The number of bytes at the beginning of a file that are examined. */
 enum { NOT_TEXT_LOOK_BYTES = 1 << 16 };
 
 struct not_text {
     const char *name; /* "a MediaWiki dump (XML)" */
     const char *advice;
-    bool is_readable; /* it consists of characters, and can be read as prose if the user asks for that */
+    bool is_readable; /* the file has characters only, and can be read as prose if the user asks for that */
 };
 
 /* The kind of file that begins with text[0..n); NULL if it may be plain text.  The result is static. */
 const struct not_text *not_text_find(const char *text, size_t n);
 
-/* The same for a file of no known kind: "binary data" if it has too many control characters for text, or
- * NULL. */
+/* The kind of a file that not_text_find does not know: "binary data" if text[0..n) has too many control
+ * characters for text, or NULL. */
 const struct not_text *not_text_find_binary(const char *text, size_t n);
 
 /* STATUS_DATA: "PATH is NAME, not plain text: ADVICE", followed by `more`. */

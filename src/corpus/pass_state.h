@@ -2,10 +2,10 @@
  *
  *   DIR/.prepare/run.json     what the run is: its settings, and path, size and time of each input
  *   DIR/.prepare/state.json   how far it is: the place in the inputs, marks of the files that grow, counts
- *   DIR/.prepare/memory.0, memory.1   in turn: what is too large for JSON
+ *   DIR/.prepare/memory.0, memory.1   alternately: state that is too large for JSON
  *
- * The rule: everything that a state refers to is durable before the state is; states replace each other
- * whole.  So whenever a run is killed, the last state and the files before their marks are there.
+ * The rule: everything that a state refers to is durable before the state is; a state replaces the earlier
+ * one completely.  So whenever a run is killed, the last state and the files before their marks are there.
  * docs/formats.md. */
 #ifndef KILN_CORPUS_PASS_STATE_H
 #define KILN_CORPUS_PASS_STATE_H
@@ -20,7 +20,7 @@ enum pass_stage {
     PASS_READING, /* the inputs */
     PASS_READ,    /* the stores and the text are complete, in .prepare */
     PASS_MADE,    /* all outputs are */
-    PASS_MOVING,  /* they are being moved to their places, and those of an earlier run were removed */
+    PASS_MOVING,  /* the outputs are being moved to their places, and those of an earlier run were removed */
 };
 
 struct pass_state {
@@ -32,9 +32,9 @@ struct pass_state {
     struct store_builder_place store;
     struct text_output_place text;
     struct cleaning_place cleaning;
-    struct append_mark memory; /* of memory.(n_saves % 2) */
+    struct append_mark memory; /* mark of memory.(n_saves % 2) */
     int64_t n_saves;
-    double seconds; /* that reading took, over all runs */
+    double seconds; /* time that reading took, over all runs */
 };
 
 /* Writes `memory` and then the state, whose `memory` and `n_saves` it sets. */

@@ -26,8 +26,8 @@ struct repeats {
     uint64_t n_bytes;
     uint64_t n_repeated;                     /* bytes of lines that are equal to an earlier one */
     uint64_t most;                           /* repeated bytes of the line that accounts for the most */
-    uint32_t most_count;                     /* how often it occurred */
-    char example[REPEATS_EXAMPLE_BYTES + 1]; /* its beginning */
+    uint32_t most_count;                     /* occurrences of that line */
+    char example[REPEATS_EXAMPLE_BYTES + 1]; /* beginning of the line that accounts for the most */
 };
 
 /* STATUS_MEMORY, 16 MiB. */

@@ -2,7 +2,7 @@
  *
  * The rule: what is learned depends on the first SENTENCE_LEARNING_BYTES of text alone, or, where most of the
  * input becomes no text, on what the first SENTENCE_LEARNING_INPUT_BYTES of the input have of it.  So a run
- * that goes on in the middle of the corpus learns the same, and learning ends soon, whatever the corpus
+ * that resumes in the middle of the corpus learns the same, and learning ends soon, whatever the corpus
  * is. */
 #ifndef KILN_CORPUS_SENTENCE_LEARNING_H
 #define KILN_CORPUS_SENTENCE_LEARNING_H
@@ -12,8 +12,7 @@
 
 enum {
     SENTENCE_LEARNING_BYTES = 4 << 20,
-    SENTENCE_LEARNING_LEAST_BYTES = 1
-                                    << 16 /* of less text nothing is learned: few abbreviations occur twice */
+    SENTENCE_LEARNING_LEAST_BYTES = 1 << 16 /* less text teaches nothing: few abbreviations occur twice */
 };
 
 /* Unpacked.  The first 6 MB of a dump of English Wikipedia are text to 42 %, so 10 MB have what is

@@ -14,26 +14,26 @@ enum { SOURCE_N_FORMATS = 5 }; /* rows of source_formats */
 
 struct source_options {
     const struct source_format *format; /* NULL: each file's format is recognised */
-    bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
+    bool replace_invalid_utf8;          /* replace it by U+FFFD; else it is an error */
     const char *encoding;               /* text/encoding.h's; NULL: UTF-8 */
-    const char *text_field;             /* of a line of JSON; NULL: "text" */
-    bool keep_gutenberg;                /* what Project Gutenberg puts around a book */
-    bool allow_truncated;               /* a compressed file without its end: what is there is used */
-    bool quiet;                         /* what is wrong with files is only counted */
+    const char *text_field;             /* key of the text in a line of JSON; NULL: "text" */
+    bool keep_gutenberg;                /* keep the header and footer that Project Gutenberg adds to a book */
+    bool allow_truncated; /* accept a compressed file without its end: the part that is there is used */
+    bool quiet;           /* faults of files are only counted */
 };
 
 /* Counts of what was read so far. */
 struct source_counts {
     int64_t n_files;
     int64_t n_by_format[SOURCE_N_FORMATS]; /* files that are not empty */
-    int64_t n_documents;                   /* with text */
+    int64_t n_documents;                   /* documents with text */
     int64_t n_empty_documents;             /* files without text included */
     int64_t n_replaced;                    /* ill-formed sequences that became U+FFFD */
     int64_t n_cut;                         /* paragraphs that were cut because they were too long */
-    int64_t n_damaged_parts;               /* of compressed files, left out */
+    int64_t n_damaged_parts;               /* damaged parts of compressed files, left out */
     int64_t n_unclosed;  /* documents that end without their mark, by the next one's or the end of the file */
     int64_t n_cut_files; /* compressed files that end in the middle of their data */
-    int64_t n_missing_pages; /* that the indexes of dumps list, and that were not read */
+    int64_t n_missing_pages; /* pages that the indexes of dumps list, and that were not read */
     int64_t n_gutenberg;     /* books whose Project Gutenberg header and footer were left out */
 };
 
@@ -41,27 +41,27 @@ struct source_counts {
 struct source_place {
     struct text_place text;
     bool inside;     /* a document */
-    bool has_text;   /* it has returned some text already */
-    int64_t n_pages; /* of a dump, before it */
+    bool has_text;   /* the document has returned some text already */
+    int64_t n_pages; /* pages of a dump before the place */
 };
 
 struct source {
     const struct source_format *format;
     struct source_counts *counts; /* borrowed */
     struct text_reader reader;
-    bool inside, has_text;          /* as in source_place */
+    bool inside, has_text;          /* the same fields as in source_place */
     int64_t n_pages;                /* dump: returned, and not cut */
     bool title_next;                /* wiki: the next line is a title */
-    bool keep_gutenberg;            /* as in source_options */
+    bool keep_gutenberg;            /* the same as in source_options */
     uint64_t book_begin, book_end;  /* text: what is outside is left out; 0: all is used */
     struct wiki_site *site, *sites; /* dump: of this file; a list of those of all files, freed at the end */
 };
 
 struct source_format {
-    const char *name;      /* in flags and messages */
+    const char *name;      /* name in flags and messages */
     bool is_prose;         /* the user may choose it for a file that looks like markup */
     bool file_is_document; /* a file begins one; else a line of it does */
-    bool keeps_blanks;     /* its lines are returned as they are, not trimmed */
+    bool keeps_blanks;     /* lines are returned as they are, not trimmed */
 
     /* Whether a file that begins with text[0..n), without a byte order mark, is of this format.  NULL in the
      * first row, which takes every other file. */
@@ -112,7 +112,7 @@ void source_append(struct source *s, struct buf *to, struct text_line line);
 /* Ends the paragraph, if anything was appended to it. */
 struct status source_end_paragraph(struct source *s, struct document *out);
 
-/* Both in one call: a line that is a paragraph. */
+/* Appends a line that is a paragraph of its own, and ends the paragraph. */
 struct status source_add_line(struct source *s, struct document *out, struct text_line line);
 
 /* Whether the piece is large enough to be returned, and no paragraph is being written. */

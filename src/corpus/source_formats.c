@@ -73,7 +73,7 @@ struct status source_formats_choose(const struct source_format **format, const s
     size_t n_head = n < mark + TEXT_READER_HEAD_BYTES ? n - mark : TEXT_READER_HEAD_BYTES;
     *format = wanted == NULL ? recognise(head + mark, n_head, true) : wanted;
     if (*format != NULL && (*format)->convert != NULL) {
-        return status_ok(); /* it checks each document */
+        return status_ok(); /* the format checks each document */
     }
     TRY(check_text(wanted, path, head, n));
     *format = *format == NULL ? recognise(head + mark, n_head, false) : *format;

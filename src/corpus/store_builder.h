@@ -6,8 +6,7 @@
  * parts (and the fraction is above 0).
  *
  * The rule: the same text, vocabulary and settings give the same bytes, however often the builder was saved
- * and continued.  The directory is the builder's own; without DIR/train.json what is in it is not
- * finished. */
+ * and continued.  The directory is the builder's own; without DIR/train.json its content is not finished. */
 #ifndef KILN_CORPUS_STORE_BUILDER_H
 #define KILN_CORPUS_STORE_BUILDER_H
 
@@ -24,12 +23,12 @@ enum store_builder_store { STORE_TRAIN, STORE_HELDOUT, STORE_COUNT };
 
 struct store_builder_config {
     const struct tokenizer *tokenizer; /* borrowed */
-    double holdout_fraction;           /* of the parts, in [0, 1) */
-    uint64_t seed;                     /* of the choice of parts */
+    double holdout_fraction;           /* fraction of the parts, in [0, 1) */
+    uint64_t seed;                     /* seed of the choice of parts */
     const char *directory;             /* borrowed; exists */
 };
 
-/* How far the stores have come, without the sentences of the current part. {0} is the beginning. */
+/* The progress of the stores, without the sentences of the current part.  {0} is the beginning. */
 struct store_builder_place {
     struct indexed_place stores[STORE_COUNT];
     int64_t n_parts;
@@ -40,12 +39,12 @@ struct store_builder {
     struct store_builder_config config;
     struct indexed_writer writers[STORE_COUNT];
     char prefixes[STORE_COUNT][STORE_BUILDER_PATH_BYTES];
-    struct buf ids;                             /* int32_t each: of the current part */
-    size_t ends[STORE_BUILDER_PART_SENTENCES];  /* of its sentences, in tokens */
-    int n_sentences;                            /* of the current part */
-    bool part_ended;                            /* it is complete, but not yet assigned to a store */
+    struct buf ids;                             /* tokens of the current part, int32_t each */
+    size_t ends[STORE_BUILDER_PART_SENTENCES];  /* ends of the part's sentences, in tokens */
+    int n_sentences;                            /* sentences of the current part */
+    bool part_ended;                            /* the part is complete, but not yet assigned to a store */
     int64_t n_parts;                            /* the current one not included */
-    struct token_store_info infos[STORE_COUNT]; /* after the commit; n_documents 0: no such store */
+    struct token_store_info infos[STORE_COUNT]; /* results of the commit; n_documents 0: no such store */
 };
 
 /* "DIR/train" or "DIR/heldout". */
@@ -60,7 +59,7 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
 struct status store_builder_continue(struct store_builder *b, struct store_builder_config config,
                                      const struct store_builder_place *from, struct span *part);
 
-/* What follows is of another document. */
+/* Begins another document. */
 void store_builder_begin_document(struct store_builder *b);
 
 /* Adds the sentences [first, end) of a document, or of a piece of one. */

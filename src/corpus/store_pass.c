@@ -16,7 +16,7 @@ struct store_sink {
     struct progress progress;
     int64_t start_ns, saved_ns;
     uint64_t start_bytes;
-    int64_t n_documents; /* of this run */
+    int64_t n_documents; /* documents of this run */
     double old_seconds;
     bool has_enough; /* a sample */
 };
@@ -44,7 +44,7 @@ static struct status save(struct store_sink *k)
     return pass_state_save(s, k->config->directory, &k->memory);
 }
 
-/* Notes how far the corpus is, behind this item. */
+/* Records the progress in the corpus after this item. */
 static void note(struct store_sink *k, const struct corpus_item *item)
 {
     struct pass_state *s = k->state;

@@ -18,16 +18,16 @@ struct store_pass_config {
     uint64_t seed;
     bool writes_text;
     struct cleaning_config cleaning;
-    const char *directory; /* where all is written; NULL: the text is only read */
-    double save_seconds;   /* between two states */
-    double most_seconds;   /* for a sample: reading ends after them; 0: at the end of the text */
+    const char *directory; /* output; NULL: the text is only read */
+    double save_seconds;   /* time between two saved states */
+    double most_seconds;   /* time limit of reading, for a sample; 0: to the end of the text */
     bool quiet;            /* no progress, no warnings */
 };
 
-/* What a pass found, besides its state. */
+/* Results of a pass that are not in its state. */
 struct store_pass_report {
     struct token_store_info infos[STORE_COUNT];  /* n_documents 0: no such store */
-    int64_t n_tokens, n_sentences, n_text_bytes; /* that went to the stores in this run */
+    int64_t n_tokens, n_sentences, n_text_bytes; /* added to the stores in this run */
     bool is_whole;                               /* the end of the text was reached */
 };
 

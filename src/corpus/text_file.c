@@ -38,7 +38,7 @@ static struct status convert(struct text_file *f, const char *name)
     return s;
 }
 
-/* Without an encoding, UTF-16 is told by its mark. */
+/* Refuses a file that is not text.  Without an encoding, UTF-16 is recognised by its byte order mark. */
 static struct status refuse_other_files(const struct text_file *f, const char *encoding)
 {
     const struct not_text *found = encoding == NULL ? not_text_find(f->text, f->n) : NULL;

@@ -1,4 +1,4 @@
-/* text_file: a whole file of text in memory, as UTF-8, and its lines.
+/* text_file: a complete file of text in memory, as UTF-8, and its lines.
  *
  * The rule: what is no text is refused by name, and a byte that is not of the encoding by line and byte,
  * before anything is read from it.  A byte order mark at the beginning is skipped.  Lines end in LF or CR LF
@@ -15,7 +15,7 @@ struct text_file {
     size_t n;
     char line_end;        /* '\n', or '\r' in a file that has no other */
     size_t at;            /* where the next line begins */
-    int64_t line;         /* its number, from 1 */
+    int64_t line;         /* number of the next line, from 1 */
     struct file_map map;  /* empty for a text of memory */
     struct buf converted; /* empty for a file of UTF-8 */
 };
@@ -25,7 +25,7 @@ struct text_file {
 struct status text_file_open(struct text_file *f, const char *path, const char *encoding);
 void text_file_close(struct text_file *f);
 
-/* The same of bytes in memory, which are borrowed; `name` stands for the path. */
+/* Reads bytes in memory as text_file_open reads a file; they are borrowed, and `name` stands for the path. */
 struct status text_file_view(struct text_file *f, const char *name, const char *bytes, size_t n,
                              const char *encoding);
 

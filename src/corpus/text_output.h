@@ -17,7 +17,7 @@ struct text_output {
     int64_t n_documents; /* lines begun */
 };
 
-/* How far it has come: {0} is the beginning. */
+/* The progress of the output: {0} is the beginning. */
 struct text_output_place {
     struct append_mark file;
     bool inside, begins;

@@ -42,7 +42,7 @@ void text_reader_close(struct text_reader *r)
     r->inside_line = r->ended = r->keeps_blanks = false;
 }
 
-/* Makes room for `wanted` bytes after the unread ones, which move to the front. */
+/* Reserves space for `wanted` bytes after the unread ones, which move to the front. */
 static struct status make_room(struct text_reader *r, size_t wanted)
 {
     if (r->at > 0) {
@@ -168,7 +168,7 @@ struct text_place text_reader_place(const struct text_reader *r)
 {
     uint64_t offset = text_reader_offset(r);
     if (r->encoding.converter !=
-        NULL) { /* its bytes are not those of the stream: it is read from the beginning */
+        NULL) { /* converted bytes are not those of the stream: a seek reads from the beginning */
         return (struct text_place){.offset = offset, .line = r->line};
     }
     return (struct text_place){offset, byte_stream_place(&r->stream, offset > 0 ? offset - 1 : 0), r->line};
@@ -188,7 +188,7 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
     restart_encoding(r);
     r->raw_at = 0;
     TRY(read_block(r));
-    while (r->buffer_at + r->n < place.offset && !r->ended) { /* of another encoding; one byte is kept */
+    while (r->buffer_at + r->n < place.offset && !r->ended) { /* text of another encoding; one byte is kept */
         r->at = r->checked = r->n > 0 ? r->n - 1 : 0;
         TRY(read_block(r));
     }
@@ -202,8 +202,8 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
     return place.offset > 0 ? check_block(r) : status_ok();
 }
 
-/* Where to cut the line that begins at `at` and is too long: after its last white space, or before a
- * character. */
+/* The length at which to cut the line that begins at `at` and is too long: after its last white space, or
+ * before a character. */
 static size_t cut_line(const struct text_reader *r)
 {
     size_t limit = TEXT_READER_LINE_BYTES;
@@ -238,7 +238,7 @@ void text_reader_put_back(struct text_reader *r)
     r->inside_line = false;
 }
 
-/* Leaves out the line that the gap has cut, and the rest of the line behind it, wherever it ends. */
+/* Leaves out the line that the gap has cut, and the rest of the line after it, wherever it ends. */
 static struct status pass_gap(struct text_reader *r)
 {
     const char *found = NULL;

@@ -2,9 +2,9 @@
  * is in another encoding (text/encoding.h) and read in blocks, so that memory does not grow with the file.
  *
  * The rule: a line is returned only after its bytes were checked.  Ill-formed bytes are an error with file
- * and offset or, if asked for, left in the lines for utf8_repair.  A byte order mark at the beginning
- * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).
- * Where the stream has a gap, the line that was cut and the rest of the line behind it are left out.
+ * and offset or, if asked for, left in the lines for utf8_repair.  A byte order mark at the beginning is
+ * dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).  Where
+ * the stream has a gap, the line that was cut and the rest of the line after it are left out.
  *
  * A line longer than TEXT_READER_LINE_BYTES is returned in parts, cut after white space if there is any. */
 #ifndef KILN_CORPUS_TEXT_READER_H
@@ -16,7 +16,7 @@
 #include "text/encoding.h"
 
 enum {
-    TEXT_READER_HEAD_BYTES = 1 << 16, /* of a file's beginning that can be examined */
+    TEXT_READER_HEAD_BYTES = 1 << 16, /* beginning of a file that can be examined */
     TEXT_READER_BLOCK_BYTES =
         1 << 18, /* read at once: enough to hide the cost of a call, and less than a cache */
     TEXT_READER_LINE_BYTES = 1 << 24, /* more than a long book */
@@ -24,8 +24,8 @@ enum {
 
 /* A place between two lines. */
 struct text_place {
-    uint64_t offset;          /* of the unpacked bytes, as UTF-8 */
-    struct byte_place before; /* of the byte before it, which shows whether a line begins here */
+    uint64_t offset;          /* offset in the unpacked bytes, as UTF-8 */
+    struct byte_place before; /* place of the byte before it, which shows whether a line begins here */
     int64_t line;             /* number of the line before it */
 };
 
@@ -47,7 +47,7 @@ struct text_reader {
     int64_t line;     /* number of the line before it */
     bool inside_line; /* a part of this line was returned */
     bool ended;       /* the stream has no more bytes, or has a gap here */
-    int64_t n_gaps;   /* that the lines returned so far have passed */
+    int64_t n_gaps;   /* gaps that the lines returned so far have passed */
 };
 
 /* A reader that is not open; its buffer serves one file after the other. */
@@ -61,7 +61,7 @@ struct status text_reader_open(struct text_reader *r, const char *path, uint64_t
                                const char *encoding, bool replace_invalid_utf8);
 void text_reader_close(struct text_reader *r);
 
-/* Behind the last line: STATUS_DATA if the file is compressed, and lacks its end. */
+/* Checks the file after the last line: STATUS_DATA if it is compressed and lacks its end. */
 struct status text_reader_check_end(const struct text_reader *r);
 
 /* The first bytes of the file, at least TEXT_READER_HEAD_BYTES if it has them, the byte order mark included.
@@ -83,7 +83,7 @@ uint64_t text_reader_done_bytes(const struct text_reader *r);
  * STATUS_DATA: not UTF-8; STATUS_IO: it cannot be read, or was truncated. */
 struct status text_reader_next(struct text_reader *r, struct text_line *line, bool *end);
 
-/* The line that was returned last, a whole one, comes again. */
+/* Puts back the line that was returned last, a complete one: text_reader_next returns it again. */
 void text_reader_put_back(struct text_reader *r);
 
 #endif

@@ -40,7 +40,8 @@ static struct status find_book(struct source *s)
         }
     }
     s->counts->n_gutenberg += s->book_end > 0;
-    s->reader.n_gaps = s->reader.stream.n_damaged = 0; /* they will come again */
+    s->reader.n_gaps = s->reader.stream.n_damaged =
+        0; /* gaps and damaged parts are counted again after the seek */
     return text_reader_seek(&s->reader, (struct text_place){0});
 }
 

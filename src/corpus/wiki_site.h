@@ -1,6 +1,6 @@
 /* wiki_site: what a wiki says of itself at the head of its dump, in <siteinfo>: the numbers and names of its
- * namespaces, and its language.  From these a link is told from a file, a category or a page elsewhere, in
- * any language.
+ * namespaces, and its language.  These distinguish a link from a file, a category or a page elsewhere, in any
+ * language.
  *
  * The rule: names come from the dump.  MediaWiki's English names hold everywhere; the only other words in
  * here are old names of a few languages, which a dump does not list though its pages still use them.
@@ -33,8 +33,8 @@ struct wiki_site {
     struct wiki_site_name *namespaces;
     size_t n_namespaces, capacity;
     struct buf base;        /* address of the main page, from which those of others are made; may be empty */
-    struct wiki_site *next; /* of a list; NULL: none */
-    bool has_variants;      /* its language is written in several scripts: -{ }- is markup */
+    struct wiki_site *next; /* next site of a list; NULL: none */
+    bool has_variants;      /* the language is written in several scripts: -{ }- is markup */
 };
 
 /* Knows MediaWiki's English names.  STATUS_MEMORY. */

@@ -55,11 +55,11 @@ static const char *skip_plain(const char *begin, const char *end)
 /* A line on its way to a paragraph. */
 struct line {
     struct buf *out;
-    size_t begin; /* of the paragraph, in out */
+    size_t begin; /* beginning of the paragraph, in out */
     const char *at, *end;
     bool italic;  /* between '' and '' */
-    bool by_five; /* which began as ''''' */
-    size_t quote; /* where the quotation mark of it was written; SIZE_MAX: none was */
+    bool by_five; /* italic that began as ''''' */
+    size_t quote; /* offset of its quotation mark in out; SIZE_MAX: none was written */
 };
 
 static size_t written(const struct line *l)
@@ -124,7 +124,7 @@ static size_t run_length(const struct line *l)
     return (size_t)(end - l->at);
 }
 
-/* Where nothing but a blank or the end follows. */
+/* Whether nothing, a blank or a line end is at `at`. */
 static bool ends_word(const char *at, const char *end)
 {
     return at >= end || *at == ' ' || *at == '\n';

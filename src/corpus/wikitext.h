@@ -15,30 +15,30 @@
 enum {
     WIKITEXT_PAGE_BYTES =
         1 << 23,         /* a longer page is dropped; MediaWiki's limit is 2 MiB ($wgMaxArticleSize) */
-    WIKITEXT_DEPTH = 40, /* of templates, links and tables: as MediaWiki's for templates */
+    WIKITEXT_DEPTH = 40, /* most levels of templates, links and tables: as MediaWiki's for templates */
     WIKITEXT_WORK_PER_BYTE =
         64, /* a page that takes more is dropped; those of the sample dump take up to 4 */
-    WIKITEXT_WORK_FREE = 1 << 16, /* for pages of a few bytes */
+    WIKITEXT_WORK_FREE = 1 << 16, /* work that any page may take, for pages of a few bytes */
 };
 
-/* What became of a page. */
+/* The outcome of converting a page. */
 enum wikitext_outcome {
     WIKITEXT_KEPT,
     WIKITEXT_EMPTY,     /* nothing was left: tables and lists only */
-    WIKITEXT_TOO_LARGE, /* these three give no paragraphs */
+    WIKITEXT_TOO_LARGE, /* this and the next two give no paragraphs */
     WIKITEXT_TOO_DEEP,
     WIKITEXT_TOO_MUCH_WORK,
     WIKITEXT_N_OUTCOMES,
 };
 
-/* Of all pages so far; sums of several threads are sums of their fields. */
+/* Counts of all pages so far; counts of several threads are added field by field. */
 struct wikitext_counts {
     int64_t n_pages[WIKITEXT_N_OUTCOMES];
-    int64_t n_bytes;      /* of markup */
-    int64_t n_text_bytes; /* of paragraphs */
+    int64_t n_bytes;      /* bytes of markup */
+    int64_t n_text_bytes; /* bytes of paragraphs */
     int64_t n_paragraphs;
     int64_t n_work;              /* bytes that were looked at or moved, over all passes */
-    int64_t n_templates_dropped; /* whole, with what is in them */
+    int64_t n_templates_dropped; /* templates dropped with their content */
     int64_t n_templates_expanded;
     int64_t n_tables, n_refs; /* dropped */
     int64_t n_unclosed;       /* marks whose other half is missing */

@@ -35,7 +35,7 @@ bool wikitext_emit_is_text(char c)
     return (unsigned char)c >= ' ' && c != 127;
 }
 
-/* Where what is being read ends: the close of the frame, or the page. */
+/* The end of the markup being read: the close of the frame, or the end of the page. */
 static size_t read_limit(const struct wikitext_emit *e)
 {
     return e->n_frames > 0 ? e->frames[e->n_frames - 1].close : e->n;
@@ -112,14 +112,14 @@ static void take_frame_mark(struct wikitext_emit *e, char mark)
 {
     struct wikitext_frame *frame = e->n_frames > 0 ? &e->frames[e->n_frames - 1] : NULL;
     if (mark == '|' && frame != NULL && frame->kind == WIKITEXT_SPAN_LINK) {
-        e->text.n = frame->text; /* the label is behind the last bar */
+        e->text.n = frame->text; /* the label is after the last bar */
         frame->has_bar = true;
     } else if (mark == '|' && frame != NULL) {
         e->parts[e->n_parts - 1].end = e->text.n;
         begin_part(e);
     } else {
         if (mark == '=' && frame != NULL && e->parts[e->n_parts - 1].name_end == 0) {
-            e->parts[e->n_parts - 1].name_end = e->text.n + 1; /* behind the sign */
+            e->parts[e->n_parts - 1].name_end = e->text.n + 1; /* after the sign */
         }
         buf_putc(&e->text, mark);
     }

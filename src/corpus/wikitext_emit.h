@@ -1,9 +1,9 @@
 /* wikitext_emit: the second pass over a page: writes its text, line for line, without what is dropped, and
  * with the common templates expanded.  Links are in wikitext_links.c, templates in wikitext_templates.c.
  *
- * The rule: markup is read once, from left to right; the spans of the first pass say where things end.  What
- * is inside a link or an expanded template is written behind where that began, and replaced at its end.
- * Control characters cannot occur in the text, so some stand for marks that only the next pass can
+ * The rule: markup is read once, from left to right; the spans of the first pass say where things end.  The
+ * content of a link or an expanded template is written after the place where that began, and replaced at its
+ * end.  Control characters cannot occur in the text, so some stand for marks that only the next pass can
  * resolve. */
 #ifndef KILN_CORPUS_WIKITEXT_EMIT_H
 #define KILN_CORPUS_WIKITEXT_EMIT_H
@@ -12,13 +12,13 @@
 
 #include <string.h>
 
-/* In the text that is written. */
+/* Control characters in the text that is written. */
 enum wikitext_sign {
     WIKITEXT_SIGN_ITALIC = 1,  /* '' */
     WIKITEXT_SIGN_BOLD = 2,    /* ''' */
     WIKITEXT_SIGN_BOTH = 3,    /* ''''' */
     WIKITEXT_SIGN_INDENT = 4,  /* the line began with a space: text as it stands, which is dropped */
-    WIKITEXT_SIGN_LITERAL = 5, /* what follows is text, whatever it looks like */
+    WIKITEXT_SIGN_LITERAL = 5, /* the next character is text, whatever it looks like */
     WIKITEXT_SIGN_END,
 };
 
@@ -33,17 +33,17 @@ struct wikitext_template;
 /* A link or template that is being read. */
 struct wikitext_frame {
     enum wikitext_span_kind kind;
-    size_t close, end;                        /* in markup: where what closes it begins and ends */
-    size_t text;                              /* in the text: where it began */
-    size_t first_part;                        /* in `parts` */
+    size_t close, end;                        /* beginning and end of the closing marks, in markup */
+    size_t text;                              /* beginning of the frame's text, in `text` of the pass */
+    size_t first_part;                        /* index of its first part in `parts` */
     size_t target;                            /* a link's, in markup */
     bool has_bar;                             /* a link has a label */
-    const struct wikitext_template *template; /* of the table */
-    size_t name, name_bytes;                  /* of the template, in markup */
+    const struct wikitext_template *template; /* the template's entry in the table */
+    size_t name, name_bytes;                  /* name of the template, in markup */
 };
 
 struct wikitext_emit {
-    struct buf text;    /* what was written so far */
+    struct buf text;    /* text that was written so far */
     struct buf scratch; /* one expansion */
     struct wikitext_part *parts;
     size_t n_parts, parts_capacity;
@@ -63,6 +63,7 @@ struct wikitext_emit {
     bool too_much, too_deep, no_memory;
 };
 
+/* Frees the memory and clears *e.  Safe on a zeroed struct. */
 void wikitext_emit_fini(struct wikitext_emit *e);
 
 /* Writes e->text; sets too_deep or too_much, and stops, where counts->n_work reaches `most_work`.  Memory
@@ -84,7 +85,7 @@ void wikitext_emit_replace(struct wikitext_emit *e);
 /* Whether it is no control character; those stand for signs. */
 bool wikitext_emit_is_text(char c);
 
-/* buf_append where there is room, which is nearly always. */
+/* Appends as buf_append does; without a call where the buffer has space, which is nearly always. */
 static inline void wikitext_emit_append(struct buf *b, const char *text, size_t n)
 {
     if (b->capacity - b->n > n && !b->failed) {
@@ -99,7 +100,7 @@ static inline void wikitext_emit_append(struct buf *b, const char *text, size_t 
 /* wikitext_links.c */
 void wikitext_links_open(struct wikitext_emit *e, const struct wikitext_span *span);
 void wikitext_links_close(struct wikitext_emit *e);
-bool wikitext_links_open_external(struct wikitext_emit *e); /* at '['; false: it is a bracket */
+bool wikitext_links_open_external(struct wikitext_emit *e); /* call it at '['; false: it is a bracket */
 void wikitext_links_close_variant(struct wikitext_emit *e);
 
 #endif

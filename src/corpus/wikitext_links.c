@@ -19,7 +19,7 @@ static const char *const protocols[] = {
 /* Other wikis whose links stay, as WikiExtractor's acceptedNamespaces. */
 static const char *const accepted[] = {"w", "wiktionary", "wikt"};
 
-/* Whether text[0..n) begins with a protocol and something behind it. */
+/* Whether text[0..n) begins with a protocol and something after it. */
 static bool is_url(const char *text, size_t n)
 {
     for (size_t i = 0; n > 0 && i < sizeof protocols / sizeof *protocols; i++) {
@@ -34,7 +34,7 @@ static bool is_url(const char *text, size_t n)
     return false;
 }
 
-/* Moves behind an address and the spaces that follow it; templates and comments in it are passed over. */
+/* Moves past an address and the spaces that follow it; templates and comments in it are passed over. */
 static void skip_url(struct wikitext_emit *e, size_t limit)
 {
     while (e->at < limit && (unsigned char)e->markup[e->at] > ' ' &&
@@ -63,7 +63,7 @@ bool wikitext_links_open_external(struct wikitext_emit *e)
     return true;
 }
 
-/* Moves *begin behind the prefix of a link to a wiki whose links stay; false: the link is dropped. */
+/* Moves *begin past the prefix of a link to a wiki whose links stay; false: the link is dropped. */
 static bool take_prefix(const struct wikitext_emit *e, size_t *begin, size_t end)
 {
     size_t n = end - *begin;

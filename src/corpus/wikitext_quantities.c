@@ -11,7 +11,7 @@ struct unit {
     const char *codes;      /* "km|kilometre": the ways to write it */
     const char *dimension;  /* the unit of the SI */
     double scale, offset;   /* value in the SI's unit = (value - offset) * scale */
-    const char *one, *many; /* its names; NULL: `many` is as `one` */
+    const char *one, *many; /* name in singular and plural; `many` NULL: it is as `one` */
     const char *symbol;
     const char *target; /* the code of the unit that it is converted to if none is named */
 };
@@ -90,12 +90,12 @@ static const struct unit units[] = {
 };
 /* clang-format on */
 
-/* A number, and its digits behind the point; minus the zeros at the end of a whole number. */
+/* A number, and its digits after the point; minus the zeros at the end of an integer. */
 struct quantity {
     double value;
     int decimals;
     struct wikitext_value written;
-    struct wikitext_value before; /* what joins it to the one in front */
+    struct wikitext_value before; /* text between the previous number and this one */
 };
 
 enum { MOST_VALUES = 4 }; /* {{convert|1|x|2|x|3|m}} */
@@ -110,7 +110,7 @@ struct conversion {
     bool symbols, spelled, adjective, american, flipped;
     bool has_decimals;
     int decimals;                 /* asked for */
-    int64_t digits;               /* of the result in all, asked for; -1 */
+    int64_t digits;               /* digits of the result in all, if asked for; else -1 */
     struct wikitext_value middle; /* adj=mid: what follows the unit */
 };
 
@@ -170,7 +170,8 @@ static bool read_number(struct quantity *q, struct wikitext_value written)
     return n > 0 && *end == '\0' && end != digits;
 }
 
-/* The value rounded to so many digits behind the point, or before it where `decimals` is negative. */
+/* Writes the value rounded to `decimals` digits after the point, or before it where `decimals` is
+ * negative. */
 static void write_number(struct buf *out, double value, int decimals)
 {
     enum { MOST = 15 }; /* digits of a double */
@@ -227,7 +228,7 @@ static int read_values(const struct wikitext_emit *e, struct conversion *c, bool
     return at - 1;
 }
 
-/* {{convert|5|ft|11|in|m}}: five feet are 60 inches more.  Returns the number of the argument behind. */
+/* {{convert|5|ft|11|in|m}}: five feet are 60 inches more.  Returns the number of the next argument. */
 static int read_part(const struct wikitext_emit *e, struct conversion *c, int at)
 {
     struct wikitext_value power;
@@ -269,7 +270,7 @@ static void read_target(const struct wikitext_emit *e, struct conversion *c, int
 
 /* ---- writing ---- */
 
-/* A unit behind its number; with sp=us, "metre" is "meter". */
+/* Writes a unit after its number; with sp=us, "metre" is "meter". */
 static void write_unit(struct buf *out, const struct conversion *c, const struct unit *unit, bool symbol,
                        bool one)
 {
@@ -308,7 +309,7 @@ static double convert(const struct unit *from, const struct unit *to, double val
     return (value - from->offset) * from->scale / to->scale + to->offset;
 }
 
-/* Digits to which a result is rounded if it is not said: as many as the number that was given has, at least
+/* Digits to which a result is rounded if it is not said: the same number as the given number has, at least
  * two in all; of temperatures, three of the kelvins.  It is default_precision of Module:Convert. */
 static int result_decimals(const struct conversion *c, const struct unit *from, const struct quantity *q)
 {
@@ -334,7 +335,7 @@ static int result_decimals(const struct conversion *c, const struct unit *from, 
     return (int)fmax(floor(q->decimals + adjust), 1 - floor(log10(result) + fudge));
 }
 
-/* All values are rounded alike, as the one with the most digits. */
+/* Writes the result.  All values are rounded as the one with the most digits. */
 static void write_result(struct buf *out, const struct conversion *c, bool symbols)
 {
     const struct unit *from = c->part != NULL ? c->part : c->from;
@@ -383,7 +384,7 @@ void wikitext_quantities_convert(struct wikitext_emit *e, const struct wikitext_
     int at = read_values(e, &c, &numbers);
     struct wikitext_value code = wikitext_values_argument(e, at);
     c.from = read_unit(code, &c.power);
-    if (c.from == NULL || !numbers) { /* as it is */
+    if (c.from == NULL || !numbers) { /* not converted: written as it is */
         for (int i = 0; i < c.n; i++) {
             wikitext_values_put(e, c.values[i].before);
             wikitext_values_put(e, c.values[i].written);

@@ -9,7 +9,8 @@
 /* {{convert}}, and {{cvt}}, whose text says that units are symbols.  Writes to e->scratch. */
 void wikitext_quantities_convert(struct wikitext_emit *e, const struct wikitext_template *t);
 
-/* Digits with commas between every three of the whole part; anything else as it is. */
+/* Appends digits[0..n) with commas between every three of the integer part; anything else is appended as it
+ * is. */
 void wikitext_quantities_group(struct buf *out, const char *digits, size_t n);
 
 #endif

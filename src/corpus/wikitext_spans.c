@@ -15,7 +15,7 @@ void wikitext_spans_fini(struct wikitext_spans *s)
     *s = (struct wikitext_spans){0};
 }
 
-/* Makes room for `count` spans more, unclosed, at markup[begin]. */
+/* Appends `count` unclosed spans at markup[begin]; returns the index of the first. */
 static size_t add_spans(struct wikitext_spans *s, size_t begin, size_t count)
 {
     if (!ARRAY_RESERVE(s->spans, s->capacity, s->n_spans + count)) {
@@ -105,7 +105,7 @@ static size_t open_braces(struct wikitext_spans *s, size_t at)
         push(s, '{', at, n_spans);
         struct wikitext_open *top = &s->open[s->n_open - 1];
         top->n = (uint32_t)n;
-        top->span += n_spans; /* one behind its last */
+        top->span += n_spans; /* one past its last */
     }
     return end;
 }
@@ -313,7 +313,7 @@ static size_t add_tag(struct wikitext_spans *s, size_t at)
 
 /* ---- lines ---- */
 
-/* A blank line: links and inline elements do not go on behind it. */
+/* A blank line: links and inline elements do not continue after it. */
 static void end_paragraph(struct wikitext_spans *s)
 {
     while (s->n_open > 0) {

@@ -13,7 +13,7 @@
 #include "corpus/wikitext_tags.h"
 
 enum wikitext_span_kind {
-    WIKITEXT_SPAN_UNCLOSED, /* its marks are left out */
+    WIKITEXT_SPAN_UNCLOSED, /* not closed: the marks are left out */
     WIKITEXT_SPAN_COMMENT,
     WIKITEXT_SPAN_TEMPLATE,  /* {{ }} */
     WIKITEXT_SPAN_PARAMETER, /* {{{ }}} */
@@ -24,7 +24,7 @@ enum wikitext_span_kind {
     WIKITEXT_SPAN_CODE,
     WIKITEXT_SPAN_NOWIKI,
     WIKITEXT_SPAN_REF,     /* <ref> or <references>, also counted as such */
-    WIKITEXT_SPAN_ELEMENT, /* dropped whole */
+    WIKITEXT_SPAN_ELEMENT, /* dropped with its content */
 };
 
 /* markup[begin..end); those of a page are in the order of `begin`, and nest. */
@@ -35,14 +35,14 @@ struct wikitext_span {
 
 enum { WIKITEXT_OPEN_MAX = 2 * WIKITEXT_DEPTH }; /* half of them elements */
 
-/* What is open: a run of braces, a link, a table or an element. */
+/* A mark that is open: a run of braces, a link, a table or an element. */
 struct wikitext_open {
-    char mark;      /* '{', '[', '|' for a table, '-' for a variant, '<' */
-    int tag;        /* '<': the index of the element */
-    uint32_t begin; /* where it begins */
-    uint32_t n;     /* '{': braces that are not closed yet; '<': 1 if it ends with its paragraph */
-    bool external;  /* '[': a link of one bracket is open in it */
-    size_t span;    /* its span; '{': of the braces closed last, which are the first */
+    char mark; /* '{', '[', '|' for a table, '-' for a variant, '<' */
+    int tag;   /* '<': the index of the element */
+    uint32_t begin;
+    uint32_t n;    /* '{': braces that are not closed yet; '<': 1 if it ends with its paragraph */
+    bool external; /* '[': a link of one bracket is open in it */
+    size_t span;   /* index of its span; '{': of the braces closed last, which are the first */
 };
 
 struct wikitext_spans {
@@ -54,12 +54,13 @@ struct wikitext_spans {
     size_t n;
     struct wikitext_open open[WIKITEXT_OPEN_MAX];
     int n_open, n_elements; /* elements among them */
-    size_t line;            /* where the line began, behind spaces and what was left out */
+    size_t line;            /* beginning of the line, after spaces and markup that was left out */
     bool too_deep, no_memory;
     bool no_end[WIKITEXT_N_TAGS_MAX]; /* no end tag of the element is in the rest of the page */
     int64_t n_unclosed, n_work;
 };
 
+/* Frees the spans and clears *s.  Safe on a zeroed struct. */
 void wikitext_spans_fini(struct wikitext_spans *s);
 
 /* Finds the spans of a page; sets too_deep, and stops, where more than WIKITEXT_DEPTH are open.

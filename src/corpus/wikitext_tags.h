@@ -9,27 +9,27 @@
 enum wikitext_tag_kind {
     WIKITEXT_TAG_NONE,    /* not an element: text */
     WIKITEXT_TAG_RAW,     /* dropped up to the first end tag, whatever is between: <ref> */
-    WIKITEXT_TAG_FORMULA, /* the same, and "formula_1" is written */
-    WIKITEXT_TAG_CODE,    /* the same, and "codice_1" */
-    WIKITEXT_TAG_NOWIKI,  /* what is between is text */
+    WIKITEXT_TAG_FORMULA, /* dropped like RAW, and "formula_1" is written */
+    WIKITEXT_TAG_CODE,    /* dropped like RAW, and "codice_1" is written */
+    WIKITEXT_TAG_NOWIKI,  /* the content is text */
     WIKITEXT_TAG_DROP,    /* dropped with what is in it; nests: <div> */
-    WIKITEXT_TAG_ITEM,    /* the same, and ends where another begins: <li> */
-    WIKITEXT_TAG_INLINE,  /* as DROP, and ends with its paragraph: <small> */
-    WIKITEXT_TAG_STRIP,   /* its content stays: <b> */
-    WIKITEXT_TAG_BLOCK,   /* the same, on lines of its own: <blockquote> */
+    WIKITEXT_TAG_ITEM,    /* dropped like DROP, and ends where another begins: <li> */
+    WIKITEXT_TAG_INLINE,  /* dropped like DROP, and ends with its paragraph: <small> */
+    WIKITEXT_TAG_STRIP,   /* the tags go, the content stays: <b> */
+    WIKITEXT_TAG_BLOCK,   /* stripped like STRIP, on lines of its own: <blockquote> */
     WIKITEXT_TAG_SPACE,   /* a space is written: <br> */
 };
 
 enum { WIKITEXT_N_TAGS_MAX = 160 };
 
 struct wikitext_tag {
-    int index; /* of the element in the table, < WIKITEXT_N_TAGS_MAX */
+    int index; /* row of the element in the table, < WIKITEXT_N_TAGS_MAX */
     enum wikitext_tag_kind kind;
-    const char *name; /* in lower case */
+    const char *name; /* name in lower case */
     bool closes;      /* </name> */
     bool is_empty;    /* <name/> */
     size_t n;         /* bytes from < to >; 0: it has no > before the next < */
-    size_t n_name;    /* bytes of what is before its attributes: "<name" */
+    size_t n_name;    /* bytes before its attributes: "<name" */
 };
 
 /* The tag that text[0..n), which begins with '<', begins with. */

@@ -104,7 +104,7 @@ static void write_ship(struct wikitext_emit *e, const struct wikitext_template *
                                              [NAME] = "{2}",
                                              [PREFIX_AND_NAME] = "<{1} >{2}",
                                              [NAME_AND_HULL] = "{2}< ({3})>"}};
-    bool has_prefix = t->text.n == 0; /* as its first argument */
+    bool has_prefix = t->text.n == 0; /* the prefix is the first argument */
     int64_t parts = wikitext_values_number(wikitext_values_argument(e, has_prefix ? 4 : 3));
     bool known = parts > 0 && parts < N && shown[0][parts] != NULL;
     wikitext_templates_write(e, t, shown[has_prefix][known ? parts : 0]);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 64 }; /* of a row's name: longer ones are none */
+enum { NAME_BYTES = 64 }; /* longest name of a row; no template has a longer one */
 
 /* ---- which template it is ---- */
 
@@ -47,7 +47,7 @@ static const struct wikitext_template *find(const struct wikitext_emit *e, const
 struct name {
     char text[NAME_BYTES + 1]; /* in lower case, with single spaces */
     size_t n;
-    size_t begin, end; /* in markup, of what was read */
+    size_t begin, end; /* where it was read in markup */
 };
 
 /* The name that markup[at..limit) begins with, up to a bar or a colon. */

@@ -13,15 +13,15 @@ struct wikitext_template_row;
 
 /* A template of the table. */
 struct wikitext_template {
-    struct wikitext_value name; /* in lower case, with a colon for functions of the parser */
-    struct wikitext_value text; /* of this name in the row */
+    struct wikitext_value name; /* name in lower case, with a colon for functions of the parser */
+    struct wikitext_value text; /* text of this name in the row */
     const struct wikitext_template_row *row;
 };
 
-/* Templates that are written alike: by a function, or, where it is NULL, by a pattern. */
+/* Templates that are written the same way: by a function, or, where it is NULL, by a pattern. */
 struct wikitext_template_row {
     void (*write)(struct wikitext_emit *e, const struct wikitext_template *t);
-    bool english; /* it writes English words, or a sign that only English gives this name */
+    bool english; /* the template writes English words, or a sign that only English gives this name */
     const char *pattern;
     const char *names; /* "name|name=text"; NULL ends the table */
 };

@@ -28,8 +28,8 @@ struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const 
 /* Argument 1, 2, ... 99. */
 struct wikitext_value wikitext_values_argument(const struct wikitext_emit *e, int number);
 
-/* Takes the next entry of a table "key=text|key|key=text", and moves *table behind it; false at its end.  A
- * key is not empty; `text` is empty where it has no '='. */
+/* Takes the next entry of a table "key=text|key|key=text", and moves *table past it; false at its end.  A key
+ * is not empty; `text` is empty where it has no '='. */
 bool wikitext_values_entry(const char **table, struct wikitext_value *key, struct wikitext_value *text);
 
 /* The text of a key in such a table; its `text` is NULL: it is not there. */
@@ -39,7 +39,7 @@ struct wikitext_value wikitext_values_look_up(const char *table, struct wikitext
 void wikitext_values_put(struct wikitext_emit *e, struct wikitext_value value);
 bool wikitext_values_equal(struct wikitext_value value, const char *text);
 
-/* A whole number of at most 9 digits; -1 for anything else. */
+/* The value as an integer of at most 9 digits; -1 for anything else. */
 int64_t wikitext_values_number(struct wikitext_value value);
 
 #endif

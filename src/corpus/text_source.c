@@ -40,8 +40,7 @@ static struct status find_book(struct source *s)
         }
     }
     s->counts->n_gutenberg += s->book_end > 0;
-    s->reader.n_gaps = s->reader.stream.n_damaged =
-        0; /* gaps and damaged parts are counted again after the seek */
+    s->reader.n_gaps = s->reader.stream.n_damaged = 0; /* the seek counts them again */
     return text_reader_seek(&s->reader, (struct text_place){0});
 }
 

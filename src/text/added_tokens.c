@@ -176,7 +176,7 @@ static json_t *object_of(const struct added_tokens *l, const struct added_token 
     return o;
 }
 
-/* The next token in the order of ids, behind `id`; NULL: it was the last. */
+/* The next token after `id` in the order of ids; NULL: there is none. */
 static const struct added_token *after(const struct added_tokens *l, int32_t id)
 {
     const struct added_token *next = NULL;
@@ -252,7 +252,7 @@ static bool stands_alone(const char *text, size_t n, size_t at, size_t length)
            (at + length == n || !is_word_byte((unsigned char)text[at + length]));
 }
 
-/* Where the white space that ends at `at` begins, and where that which begins there ends. */
+/* The beginning of the white space that ends at `at`; and the end of the white space that begins there. */
 static size_t begin_of_white(const char *text, size_t from, size_t at)
 {
     while (at > from) {

@@ -5,7 +5,7 @@
  * As Hugging Face's BertTokenizerFast: the leftmost match counts, of several the longest; a token with
  * single_word matches where no letter, digit or underscore touches it; one that is `normalized` matches the
  * folded text, so "<URL>" too in an uncased model; one with lstrip or rstrip takes the white space before or
- * behind it. Difference: folding knows ASCII only.
+ * after it.  Difference: folding knows ASCII only.
  *
  * The special tokens of the vocabulary are in the list too; they are found only where the tokenizer parses
  * them (tokenizer.parses_special). */
@@ -16,7 +16,7 @@
 #include "core/json.h"
 
 struct added_token {
-    size_t at, n; /* its bytes in the list's text */
+    size_t at, n; /* bytes of the token in the list's text */
     int32_t id;
     bool special, single_word, lstrip, rstrip, normalized;
 };
@@ -52,8 +52,8 @@ void added_tokens_close(struct added_tokens *l);
 /* Leaves out those of the ids from `end` on. */
 void added_tokens_cut(struct added_tokens *l, int32_t end);
 
-/* The first token in text[0..n) that begins at `from` or behind it, with the white space that it takes;
- * false: there is none. Special ones count only if `special`; `folds`: text loses its upper case. */
+/* The first token in text[0..n) that begins at `from` or later, with the white space that it takes; false:
+ * there is none. Special ones count only if `special`; `folds`: text loses its upper case. */
 struct added_match {
     size_t at, n;
     const struct added_token *token;

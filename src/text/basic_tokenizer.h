@@ -28,14 +28,14 @@ struct basic_word {
     struct basic_span whole;                        /* from the first character to the last */
 };
 
-/* What to do with an ASCII byte; other bytes belong to runs. */
+/* The treatment of an ASCII byte; other bytes belong to runs. */
 enum basic_kind { BASIC_RUN, BASIC_SPACE, BASIC_PUNCTUATION };
 extern const uint8_t basic_kinds[256];
 
-/* What a code point does to the words around it. */
+/* The effect of a code point on the words around it. */
 enum basic_role {
-    BASIC_PART,      /* belongs to a word, or to none: what becomes of it may depend on what is around it */
-    BASIC_ALONE,     /* is a word of its own, whatever is around it */
+    BASIC_PART,      /* belongs to a word, or to none; that may depend on the characters around it */
+    BASIC_ALONE,     /* is a word of its own in any context */
     BASIC_SEPARATES, /* is white space */
 };
 
@@ -46,7 +46,7 @@ struct basic_tokenizer {
     struct basic_word word;
     struct basic_mark *marks; /* marks that wait for the end of their sequence, to be ordered */
     size_t n_marks, marks_capacity;
-    struct basic_span *sources; /* where they came from, in the order of the text */
+    struct basic_span *sources; /* spans of the decomposed characters, in the order of the text */
     size_t n_sources, sources_capacity, next_source;
     struct basic_span last_source;
     uint32_t *folds; /* [65536] what to do with each code point, filled when it is first met; 0: not yet */
@@ -59,8 +59,8 @@ struct status basic_tokenizer_init(struct basic_tokenizer *b, bool lower_case);
 void basic_tokenizer_fini(struct basic_tokenizer *b);
 
 /* Calls on_word for each word of text[0..n), in order; spans are counted from `offset`.  The text must begin
- * and end at white space, punctuation or an end of the whole text, so that its words do not depend on what is
- * around it.  False if memory ran out for a sequence of marks. */
+ * and end at white space, punctuation or an end of the complete text, so that its words do not depend on the
+ * text around it.  False if memory ran out for a sequence of marks. */
 bool basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
                            void (*on_word)(void *context, const struct basic_word *word), void *context);
 

@@ -246,10 +246,10 @@ static struct status encode_piece(struct bpe_scratch *s, const char *piece, size
     return status_ok();
 }
 
-/* The last bytes of a text and zeros behind them, where a short piece at the end can be read as 16 bytes. */
+/* The last bytes of a text and zeros after them, where a short piece at the end can be read as 16 bytes. */
 struct tail {
     char bytes[2 * WORD_CACHE_SHORT_BYTES];
-    size_t start; /* of the text, the first byte in it */
+    size_t start; /* offset in the text of the first byte in `bytes` */
 };
 
 static void take_tail(struct tail *tail, const char *text, size_t n)
@@ -262,9 +262,9 @@ static void take_tail(struct tail *tail, const char *text, size_t n)
     tail->start = n - n_kept;
 }
 
-/* Pieces that bpe_split_quick found one behind the other. */
+/* One of the consecutive pieces that bpe_split_quick found. */
 struct quick_piece {
-    struct word_cache_probe probe; /* if it is short */
+    struct word_cache_probe probe; /* set if the piece is short */
     size_t n_bytes;
 };
 

@@ -21,8 +21,8 @@ struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const j
                             const char *source);
 
 /* The contents of tokenizer.json for pieces, an object from texts to ids; merges, an array of pairs of texts;
- * and special tokens among the pieces, [a NULL behind the last].  Borrows them; the caller json_decref's the
- * result, which is NULL if memory runs out. */
+ * and special tokens among the pieces, a list that ends with NULL.  Borrows them; the caller json_decref's
+ * the result, which is NULL if memory runs out. */
 json_t *bpe_json_make(json_t *pieces, json_t *merges, const char *const *specials, enum bpe_pattern pattern);
 
 #endif

@@ -306,7 +306,7 @@ const struct bpe_merge **bpe_merges_by_rank(const struct bpe_merges *m)
     return list;
 }
 
-/* Of at most 4 numbers, low bytes first on every machine. */
+/* The hash of at most 4 numbers, low bytes first on every machine. */
 static uint64_t hash_numbers(const uint32_t *numbers, int n)
 {
     unsigned char bytes[16];
@@ -339,7 +339,7 @@ struct status bpe_merges_check_end(const struct bpe_merges *m, const char *sourc
     }
     bool in_order = m->n_merges == 0 || last - first == m->n_merges - 1;
     while (m->n_merges == 0 && last + 1 < m->n && !is_made(m, last + 1)) {
-        last++; /* pieces of one byte may stand behind special ones */
+        last++; /* pieces of one byte may follow special ones */
     }
     return !in_order || last + 1 >= m->n || !is_made(m, last + 1)
                ? status_ok()

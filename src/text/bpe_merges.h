@@ -3,7 +3,7 @@
  * Multitask Learners", section 2.2).
  *
  * Files write a byte as a printable character: those of ASCII and Latin-1 that are printable stand for
- * themselves, the other 68 bytes for U+0100 and the characters behind it, in their order. */
+ * themselves, the other 68 bytes for U+0100 and the characters after it, in their order. */
 #ifndef KILN_TEXT_BPE_MERGES_H
 #define KILN_TEXT_BPE_MERGES_H
 
@@ -20,11 +20,11 @@ enum { BPE_MOST_PIECES = 1 << 24, BPE_PIECE_MAX_BYTES = 65535 };
 /* The merge of two neighbours; the lower the rank, the earlier it is done. */
 struct bpe_merge {
     int32_t left, right; /* ids; left -1: the slot is empty */
-    int32_t rank, id;    /* of the merged piece */
+    int32_t rank, id;    /* rank of the merge; id of the merged piece */
 };
 
 struct bpe_merges {
-    struct buf bytes;            /* of all pieces, by id */
+    struct buf bytes;            /* bytes of all pieces, by id */
     uint32_t *starts;            /* [n + 1] where a piece begins in `bytes` */
     int32_t n;                   /* pieces, of the ids 0 to n - 1 */
     int32_t byte[256];           /* the id of each byte */
@@ -38,7 +38,7 @@ struct bpe_merges {
 
 /* Reads the pieces, an object from texts to ids as in vocab.json.  A text with a character that stands for no
  * byte, such as a special token's, is found in no text.  Ids that no piece has are left where pieces were
- * taken out or tokens added behind a padded vocabulary: their piece is "", which no text has either.
+ * taken out or tokens added after a padded vocabulary: their piece is "", which no text has either.
  * STATUS_DATA: an id is none, or given twice; two pieces have the same bytes; a byte has no piece.  `source`
  * names the file in messages. */
 struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source);
@@ -55,14 +55,14 @@ void bpe_merges_fini(struct bpe_merges *m);
 /* The merge of two neighbours, NULL if there is none. */
 const struct bpe_merge *bpe_merges_find(const struct bpe_merges *m, int32_t left, int32_t right);
 
-/* Loads what bpe_merges_find will read, beside other work. */
+/* Prefetches the memory that bpe_merges_find will read. */
 void bpe_merges_prefetch(const struct bpe_merges *m, int32_t left, int32_t right);
 
 /* The id of the piece of these bytes, -1 if there is none. */
 int32_t bpe_merges_id(const struct bpe_merges *m, const char *bytes, size_t n);
 
-/* STATUS_DATA: pieces are numbered as merges make them, and the piece behind those of all merges is what
- * another one makes. */
+/* Checks that the merges are complete.  STATUS_DATA: pieces are numbered in the order of the merges, and the
+ * piece after the last merge's is one that another merge would make. */
 struct status bpe_merges_check_end(const struct bpe_merges *m, const char *source);
 
 /* The bytes of a piece, of an id in [0, n); borrowed. */

@@ -178,7 +178,7 @@ static int quick_category(unsigned char byte)
 }
 
 /* The number of letters of ASCII at the beginning of 8 bytes, little-endian: a byte's high bit is set by
- * adding what lacks from 'a', or from the character behind 'z', to 0x80. */
+ * adding what lacks from 'a', or from the character after 'z', to 0x80. */
 static size_t count_letters(uint64_t bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = 0x80 * ones;

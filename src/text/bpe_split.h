@@ -30,8 +30,8 @@ enum bpe_pattern bpe_pattern_find(const char *name);
 /* The end of the piece of text[0..n) that begins at `at` < n. */
 size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at);
 
-/* The same end by GPT-2's pattern, sooner, of a piece of ASCII without a NUL that is no contraction and no
- * white space, as most pieces are; 0: only bpe_split_end tells. */
+/* The end of the piece as bpe_split_end finds it by GPT-2's pattern, faster, for a piece of ASCII without a
+ * NUL that is no contraction and no white space, as most pieces are; 0 for others: call bpe_split_end. */
 size_t bpe_split_quick(const char *text, size_t n, size_t at);
 
 #endif

@@ -17,7 +17,7 @@ struct status bpe_tokenizer_open(struct tokenizer *t, const char *vocab_path, co
 struct status bpe_tokenizer_init(struct tokenizer *t, struct added_tokens *added, const json_t *root,
                                  const char *text, size_t n, const char *source);
 
-/* Its pieces, merges and pattern; borrowed.  NULL: the tokenizer is of another kind. */
+/* The pieces, merges and pattern of a tokenizer; borrowed.  NULL: the tokenizer is of another kind. */
 const struct bpe *bpe_tokenizer_view(const struct tokenizer *t);
 
 #endif

@@ -16,7 +16,7 @@
 
 struct bpe_train_options {
     int64_t vocab_size;    /* pieces wanted; the result has fewer if the text does */
-    int64_t min_frequency; /* of a merged pair in the text */
+    int64_t min_frequency; /* least occurrences of a merged pair in the text */
     enum bpe_pattern pattern;
 };
 
@@ -29,12 +29,12 @@ struct bpe_train_result {
     int64_t n_words; /* distinct pieces of the text */
 };
 
-/* STATUS_USAGE: a vocabulary of this size has no room for the bytes and the special tokens. */
+/* Checks a size.  STATUS_USAGE: a vocabulary of this size cannot hold the bytes and the special tokens. */
 struct status bpe_train_check_size(int64_t vocab_size, enum bpe_pattern pattern);
 
 /* Makes them from the counts of a tally, which is emptied as soon as they are in memory; word_tally_fini must
  * still be called.  The files are read back before this succeeds.  STATUS_DATA if the tally has no word,
- * STATUS_USAGE if vocab_size has no room for the bytes, STATUS_MEMORY, STATUS_IO. */
+ * STATUS_USAGE if vocab_size is too small for the bytes, STATUS_MEMORY, STATUS_IO. */
 struct status bpe_train(struct bpe_train_result *result, struct word_tally *tally,
                         const struct bpe_train_options *o, struct progress *progress);
 

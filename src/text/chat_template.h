@@ -22,7 +22,7 @@ struct chat_template {
 struct status chat_template_open(struct chat_template *t, bool *exists, const char *directory,
                                  const struct tokenizer *tokenizer);
 
-/* The same for a text, with special tokens as {"bos_token": "<s>", ...}, which are taken over. */
+/* Parses the text of a template, with special tokens as {"bos_token": "<s>", ...}, which are taken over. */
 struct status chat_template_parse(struct chat_template *t, const char *text, size_t n, json_t *special);
 
 /* Safe on a zeroed struct and after a failed open. */

@@ -14,13 +14,13 @@ struct encoding {
 };
 
 /* NULL is UTF-8.  Names are those of `iconv -l`, and Python's latin-1 and utf-8-sig; upper and lower case are
- * alike.  STATUS_USAGE: this machine knows no such encoding. */
+ * the same.  STATUS_USAGE: this machine knows no such encoding. */
 struct status encoding_open(struct encoding *e, const char *name);
 void encoding_close(struct encoding *e);
 
-/* Appends text[0..n) as UTF-8.  *n_taken is how many of its bytes that was: less than n where a character
- * goes on behind them, unless it is the end.  STATUS_DATA: the byte text[*n_taken] is not of this encoding;
- * the caller says where that is. */
+/* Appends text[0..n) as UTF-8.  *n_taken is the number of bytes that were converted: less than n where the
+ * last character continues after text[0..n), unless it is the end.  STATUS_DATA: the byte text[*n_taken] is
+ * not of this encoding; the caller says where that is. */
 struct status encoding_convert(struct encoding *e, struct buf *out, const char *text, size_t n, bool is_end,
                                size_t *n_taken);
 

@@ -1,4 +1,4 @@
-/* excerpt: the beginning of a text, for messages: one line, whole characters. */
+/* excerpt: the beginning of a text, for messages: one line, complete characters. */
 #ifndef KILN_TEXT_EXCERPT_H
 #define KILN_TEXT_EXCERPT_H
 

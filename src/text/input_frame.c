@@ -111,7 +111,7 @@ static struct status read_template(struct input_form *out, const json_t *process
     if (r.n_texts != n_texts) {
         return wrong(&r, n_texts == 1 ? "must have the text A" : "must have the texts A and B", "");
     }
-    if (n_texts == 1) { /* what comes behind its only text */
+    if (n_texts == 1) { /* special tokens after the only text */
         r.form.after = r.form.between;
         r.form.between.n = 0;
     }
@@ -225,7 +225,8 @@ static json_t *piece_of(const char *kind, const char *id, bool is_first)
     return json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", is_first ? 0 : 1);
 }
 
-/* What names the special tokens, and the list of them that a template has beside it. */
+/* The state of writing a template: the function that names the special tokens, and the template's list of
+ * them. */
 struct writing {
     const char *(*name)(const void *self, int32_t id, size_t *n);
     const void *self;

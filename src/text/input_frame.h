@@ -22,12 +22,12 @@ struct input_specials {
 /* Before A, A, between, B, after.  A form of one text has no B and nothing between. */
 struct input_form {
     struct input_specials before, between, after;
-    int n_first;           /* of all these special tokens, the number in segment 0 */
+    int n_first;           /* number of these special tokens that are in segment 0 */
     bool a_first, b_first; /* whether the texts are in segment 0 */
 };
 
 struct input_frame {
-    bool given; /* by a tokenizer.json; else BERT's is meant */
+    bool given; /* a tokenizer.json gives the frame; else BERT's is meant */
     struct input_form one, pair;
 };
 

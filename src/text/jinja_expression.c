@@ -11,7 +11,7 @@ static int make_literal(struct jinja_parser *p, json_t *value)
     return value == NULL ? jinja_parser_fail_memory(p) : jinja_parser_make(p, JINJA_LITERAL, value);
 }
 
-/* A string, of one literal or of several one behind the other; or a number. */
+/* Parses a string, of one literal or of several consecutive ones; or a number. */
 static int parse_value(struct jinja_parser *p)
 {
     json_t *value = json_incref(jinja_parser_now(p)->value);
@@ -24,7 +24,7 @@ static int parse_value(struct jinja_parser *p)
     return make_literal(p, value);
 }
 
-/* Items up to a bracket, with a comma behind each but the last. */
+/* Parses items up to a bracket, with a comma after each but the last. */
 static int parse_list(struct jinja_parser *p, struct jinja_chain items, const char *end)
 {
     while (!failed(p->status) && !jinja_parser_take_operator(p, end)) {
@@ -236,7 +236,7 @@ static int parse_test(struct jinja_parser *p, int x)
                       jinja_parser_is_ahead(p, 0, JINJA_TOKEN_NAME, "else");
     if (jinja_parser_now(p)->kind == JINJA_TOKEN_NAME && !may_follow) {
         return jinja_parser_refuse(p, "argument of a test",
-                                   jinja_parser_now(p)); /* which Jinja takes it for */
+                                   jinja_parser_now(p)); /* Jinja takes the name for one */
     }
     int made = jinja_parser_make_of(p, JINJA_TEST, x, 0);
     jinja_parser_node(p, made)->test = test;

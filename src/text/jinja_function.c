@@ -93,7 +93,7 @@ static json_t *call_replace(struct jinja_renderer *r, json_t *x, json_t *const *
     return jinja_renderer_take_text(r, &made);
 }
 
-/* Of white space, or of a string, at most as often as asked for. */
+/* Splits at white space, or at a string, at most the number of times that is asked for. */
 static json_t *call_split(struct jinja_renderer *r, json_t *x, json_t *const *a)
 {
     const char *text = json_string_value(x), *by = json_string_value(a[0]);
@@ -244,7 +244,7 @@ static json_t *call_string(struct jinja_renderer *r, json_t *x, json_t *const *a
     return json_incref(x);
 }
 
-/* What json_dump_callback writes to. */
+/* The target of json_dump_callback. */
 struct dump {
     struct jinja_renderer *r;
     struct buf text;
@@ -367,7 +367,7 @@ static bool is_mapping(const json_t *x)
     return json_is_object(x);
 }
 
-/* What has a length and items; Jinja's undefined has both. */
+/* Whether a value has a length and items; Jinja's undefined has both. */
 static bool is_sequence(const json_t *x)
 {
     return x == NULL || json_is_string(x) || json_is_array(x) || json_is_object(x);

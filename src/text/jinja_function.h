@@ -10,7 +10,7 @@ enum { JINJA_MOST_ARGUMENTS = 2 };
 struct jinja_function {
     const char *name;
     bool is_filter, is_method; /* x | name, x.name() */
-    bool of_text;              /* of strings; a filter takes what x prints */
+    bool of_text;              /* x is a string; a filter converts x to the text that it prints */
     int n_needed, n_places;    /* arguments that must be there, and that need no name */
     const char *parameters[JINJA_MOST_ARGUMENTS];
 

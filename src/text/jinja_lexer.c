@@ -40,7 +40,7 @@ static void skip(struct jinja_lexer *l, size_t n)
     }
 }
 
-/* A token of the next n bytes, behind which the lexer goes on. */
+/* Appends a token of the next n bytes and moves past them. */
 static struct status push(struct jinja_lexer *l, enum jinja_token_kind kind, size_t n, json_t *value)
 {
     if (!ARRAY_RESERVE(l->tokens, l->capacity, l->n + 1)) {
@@ -54,7 +54,7 @@ static struct status push(struct jinja_lexer *l, enum jinja_token_kind kind, siz
 
 /* ---- outside of tags ---- */
 
-/* Lines end with "\n", and one end behind the last line is left out. */
+/* Copies a text with "\n" as the line end; one line end after the last line is left out. */
 static struct status normalize(struct buf *to, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -67,7 +67,7 @@ static struct status normalize(struct buf *to, const char *text, size_t n)
     return buf_status(to);
 }
 
-/* How far it is to the next "{{", "{%" or "{#", or to the end. */
+/* The number of bytes to the next "{{", "{%" or "{#", or to the end. */
 static size_t text_bytes_to_tag(const struct jinja_lexer *l)
 {
     const char *text = buf_text(&l->source);
@@ -79,8 +79,8 @@ static size_t text_bytes_to_tag(const struct jinja_lexer *l)
     return l->source.n - l->at;
 }
 
-/* What is left of the text before a tag: "-" takes the white space before it, and without "+" a tag that is
- * no print takes that of its line. */
+/* The number of bytes that are kept of the text before a tag: "-" removes the white space before it, and
+ * without "+" a tag that is no print removes that of its line. */
 static size_t text_bytes_kept(const struct jinja_lexer *l, size_t n)
 {
     const char *text = buf_text(&l->source) + l->at, *tag = text + n;
@@ -100,8 +100,8 @@ static size_t text_bytes_kept(const struct jinja_lexer *l, size_t n)
     return sign != '+' && tag[1] != '{' && is_alone ? begin : n;
 }
 
-/* Skips the end of a tag, of `n` bytes behind its sign: "-" takes the white space behind it, and without "+"
- * one that is no print takes the end of the line. */
+/* Skips the end of a tag, of `n` bytes after its sign: "-" removes the white space after it, and without "+"
+ * a tag that is no print removes the end of the line. */
 static void skip_end(struct jinja_lexer *l, char sign, size_t n, bool takes_line)
 {
     skip(l, n);
@@ -157,7 +157,7 @@ static struct status read_number(struct jinja_lexer *l)
                    : push(l, JINJA_TOKEN_VALUE, n, number);
 }
 
-/* Reads `digits` hexadecimal digits behind \x, \u or \U. */
+/* Reads `digits` hexadecimal digits after \x, \u or \U. */
 static bool read_code(struct buf *to, const char *text, size_t n, size_t digits)
 {
     uint32_t c = 0;
@@ -183,7 +183,8 @@ static bool read_code(struct buf *to, const char *text, size_t n, size_t digits)
     return true;
 }
 
-/* Python's escape at text, behind the backslash; returns its bytes, or 0: it is none that is read. */
+/* Reads Python's escape at text, after the backslash; returns its bytes, or 0 for an escape that kiln does
+ * not read. */
 static size_t read_escape(struct buf *to, const char *text, size_t n)
 {
     static const char letters[] = "\\'\"abfnrtv", meant[] = "\\'\"\a\b\f\n\r\t\v";

@@ -13,9 +13,9 @@ enum jinja_token_kind {
     JINJA_TOKEN_TAG_BEGIN, /* {% */
     JINJA_TOKEN_TAG_END,
     JINJA_TOKEN_NAME,
-    JINJA_TOKEN_VALUE,    /* a string or a whole number */
-    JINJA_TOKEN_OPERATOR, /* and brackets */
-    JINJA_TOKEN_END,      /* of the template */
+    JINJA_TOKEN_VALUE,    /* a string or an integer */
+    JINJA_TOKEN_OPERATOR, /* operators and brackets */
+    JINJA_TOKEN_END,      /* end of the template */
 };
 
 struct jinja_token {
@@ -23,11 +23,11 @@ struct jinja_token {
     int line;
     const char *text; /* [n] of the source */
     size_t n;
-    json_t *value; /* of JINJA_TOKEN_VALUE; owned */
+    json_t *value; /* value of a JINJA_TOKEN_VALUE; owned */
 };
 
 struct jinja_lexer {
-    struct buf source; /* with "\n" as the ends of lines */
+    struct buf source; /* text with "\n" as the ends of lines */
     size_t at;
     int line;
     bool begins_line;           /* whether a line begins where the last token ended */

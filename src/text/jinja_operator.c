@@ -224,7 +224,8 @@ static bool compare(struct jinja_renderer *r, enum jinja_kind kind, const json_t
     if (is_number(a) && is_number(b)) {
         order = (number_of(a) > number_of(b)) - (number_of(a) < number_of(b));
     } else if (json_is_string(a) && json_is_string(b)) {
-        order = strcmp(json_string_value(a), json_string_value(b)); /* of UTF-8, the order of code points */
+        /* The order of UTF-8 is that of code points. */
+        order = strcmp(json_string_value(a), json_string_value(b));
     } else {
         jinja_renderer_fail(r, "%s and %s cannot be compared", jinja_operator_type(a),
                             jinja_operator_type(b));

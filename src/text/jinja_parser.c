@@ -103,7 +103,7 @@ int jinja_parser_make(struct jinja_parser *p, enum jinja_kind kind, json_t *valu
 
 struct jinja_node *jinja_parser_node(struct jinja_parser *p, int i)
 {
-    return &p->tree->nodes[i]; /* of a parse that failed: 0, which nobody reads */
+    return &p->tree->nodes[i]; /* after a failure i is 0, and the node is never read */
 }
 
 int jinja_parser_make_of(struct jinja_parser *p, enum jinja_kind kind, int a, int b)

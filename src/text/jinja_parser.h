@@ -63,7 +63,7 @@ void jinja_parser_append(struct jinja_parser *p, struct jinja_chain *c, int i);
 /* Parses one: its node; 0: the parse has failed. */
 int jinja_expression_parse(struct jinja_parser *p);
 
-/* The same without an "if" of its own, as the items of a loop, whose "if" is the loop's. */
+/* Parses one without an "if" of its own: the items of a loop, where an "if" belongs to the loop. */
 int jinja_expression_parse_or(struct jinja_parser *p);
 
 #endif

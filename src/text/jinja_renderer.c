@@ -10,8 +10,8 @@
 #include <string.h>
 
 struct jinja_variable {
-    const char *name; /* of the tree */
-    json_t *value;    /* of a namespace its fields */
+    const char *name; /* name, borrowed from the tree */
+    json_t *value;    /* value; the fields of a namespace */
     bool is_namespace;
 };
 
@@ -229,7 +229,7 @@ static json_t *evaluate_field(struct jinja_renderer *r, const struct jinja_node 
     return field;
 }
 
-/* Of nodes that need the values of all of theirs: items, slices, operators and calls. */
+/* Evaluates a node that needs the values of all its children: items, slices, operators and calls. */
 static json_t *evaluate_values(struct jinja_renderer *r, const struct jinja_node *n)
 {
     json_t *of[JINJA_MOST_CHILDREN], *made = NULL;
@@ -253,7 +253,7 @@ static json_t *evaluate_values(struct jinja_renderer *r, const struct jinja_node
     return made;
 }
 
-/* Of nodes that ask one value what it is. */
+/* Evaluates a node whose value depends on one child. */
 static json_t *evaluate_one(struct jinja_renderer *r, const struct jinja_node *n)
 {
     json_t *x = evaluate(r, n->of[0]), *made = NULL;
@@ -330,7 +330,7 @@ static void put_field(json_t *loop, const char *name, json_t *value)
     json_object_set_new(loop, name, value);
 }
 
-/* What "loop" says in round i of n. */
+/* The object "loop" in round i of n. */
 static json_t *loop_of(struct jinja_renderer *r, const json_t *items, size_t i)
 {
     json_t *loop = jinja_renderer_made(r, json_object());
@@ -416,7 +416,8 @@ static json_t *filtered(struct jinja_renderer *r, const struct jinja_node *n, js
     return kept;
 }
 
-/* As in Jinja, "else" is for loops of which no round ran to its end, be it for break or continue. */
+/* Renders a loop.  As in Jinja, "else" is for loops in which no round ran to its end, also if break or
+ * continue is the cause. */
 static void render_for(struct jinja_renderer *r, const struct jinja_node *n)
 {
     json_t *x = evaluate(r, n->of[0]), *items = failed(r->status) ? NULL : items_of(r, x), *item;
@@ -511,7 +512,7 @@ static void render_statement(struct jinja_renderer *r, const struct jinja_node *
     }
 }
 
-/* Renders a statement and those behind it, until one leaves the round of a loop. */
+/* Renders a statement and the following ones, until one leaves the round of a loop. */
 static void render(struct jinja_renderer *r, int at)
 {
     if (at == 0 || !enter(r)) {

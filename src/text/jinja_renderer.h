@@ -1,6 +1,6 @@
-/* jinja_renderer: what a tree of a template says of variables.
+/* jinja_renderer: renders the tree of a template with the values of variables.
  *
- * Values are JSON: strings, whole numbers, booleans, null for none, arrays for lists and tuples, objects for
+ * Values are JSON: strings, integers, booleans, null for none, arrays for lists and tuples, objects for
  * dicts; NULL is undefined.  A value is never changed once it is made.  A namespace is no value: its fields
  * change, and only its name reaches them, so values hold no cycles.
  *
@@ -16,8 +16,8 @@
 enum { JINJA_BYTES_OF_STEP = 64 };
 
 struct jinja_limits {
-    size_t most_bytes; /* of what is written */
-    int64_t most_work; /* nodes, the items of what they make, and each JINJA_BYTES_OF_STEP bytes */
+    size_t most_bytes; /* most bytes of the output */
+    int64_t most_work; /* most nodes, items of their values, and blocks of JINJA_BYTES_OF_STEP bytes */
 };
 
 struct jinja_variable;
@@ -47,10 +47,10 @@ struct status jinja_renderer_run(struct buf *out, const struct jinja_tree *t, co
 json_t *jinja_renderer_fail(struct jinja_renderer *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Whether so many bytes or items may be made or read. */
+/* Counts n bytes or items as work; false, and a failure, if the limit does not allow them. */
 bool jinja_renderer_spend(struct jinja_renderer *r, size_t n);
 
-/* What was made, or a failure where memory ran out. */
+/* Returns the value; NULL, and a failure, where memory ran out. */
 json_t *jinja_renderer_made(struct jinja_renderer *r, json_t *value);
 json_t *jinja_renderer_made_text(struct jinja_renderer *r, const char *text, size_t n);
 json_t *jinja_renderer_take_text(struct jinja_renderer *r, struct buf *text); /* ends the buffer */
@@ -58,7 +58,7 @@ json_t *jinja_renderer_take_text(struct jinja_renderer *r, struct buf *text); /*
 /* Takes the item over. */
 void jinja_renderer_append(struct jinja_renderer *r, json_t *list, json_t *item);
 
-/* What a value prints, as an owned string. */
+/* The text that a value prints, as an owned string. */
 json_t *jinja_renderer_text_of(struct jinja_renderer *r, const json_t *value);
 
 /* Whether Python takes a value for true. */
@@ -66,7 +66,7 @@ bool jinja_renderer_is_true(const json_t *value);
 
 /* ---- operators, as Python has them (jinja_operator.c) ---- */
 
-/* What messages call the value: "a string". */
+/* The name of a value's type for messages: "a string". */
 const char *jinja_operator_type(const json_t *v);
 
 /* Results are owned; NULL is undefined, or a failure.  x.key; x[key]; x[a:b:c] of parts a, b and c. */
@@ -74,7 +74,7 @@ json_t *jinja_operator_field(struct jinja_renderer *r, const json_t *x, const ch
 json_t *jinja_operator_item(struct jinja_renderer *r, const json_t *x, const json_t *key);
 json_t *jinja_operator_slice(struct jinja_renderer *r, const json_t *x, json_t *const *parts);
 
-/* Of two values: JINJA_ADD to JINJA_IN. */
+/* The result of an operator on two values: JINJA_ADD to JINJA_IN. */
 json_t *jinja_operator_apply(struct jinja_renderer *r, enum jinja_kind kind, const json_t *a,
                              const json_t *b);
 json_t *jinja_operator_minus(struct jinja_renderer *r, const json_t *x);

@@ -35,7 +35,7 @@ size_t jinja_text_left(const char *text, size_t n, const char *set, size_t n_set
     return at;
 }
 
-/* Where the character before the end begins. */
+/* The offset of the last character. */
 static size_t last(const char *text, size_t n)
 {
     do {
@@ -88,7 +88,7 @@ size_t jinja_text_find(const char *text, size_t n, const char *part, size_t n_pa
 
 void jinja_text_case(struct buf *out, const char *text, size_t n, enum jinja_case to)
 {
-    bool is_inside = false; /* of a word; JINJA_CAPITALIZED: of the text */
+    bool is_inside = false; /* inside a word; JINJA_CAPITALIZED: inside the text */
     for (size_t at = 0; at < n;) {
         uint32_t c;
         char bytes[UTF8_MAX_BYTES];

@@ -8,7 +8,8 @@
 /* str.isspace of a character. */
 bool jinja_text_is_space(uint32_t c);
 
-/* How many bytes at the begin or the end of text[0..n) are characters of the set; NULL: white space. */
+/* The number of bytes at the beginning or the end of text[0..n) that are characters of the set; NULL: white
+ * space. */
 size_t jinja_text_left(const char *text, size_t n, const char *set, size_t n_set);
 size_t jinja_text_right(const char *text, size_t n, const char *set, size_t n_set);
 

@@ -147,7 +147,7 @@ static int parse_generation(struct jinja_parser *p)
 {
     int n_loops = p->n_loops;
     end_tag(p);
-    p->n_loops = 0; /* as a function, which a loop's end cannot leave */
+    p->n_loops = 0; /* a block behaves as a function: break and continue cannot leave it */
     int made = jinja_parser_make_of(p, JINJA_SCOPE, parse_body(p), 0);
     p->n_loops = n_loops;
     end_statement(p, "endgeneration");
@@ -176,7 +176,7 @@ static int parse_statement(struct jinja_parser *p)
 {
     static const struct {
         const char *name;
-        int (*parse)(struct jinja_parser *p); /* behind the name */
+        int (*parse)(struct jinja_parser *p); /* called after the name was read */
     } rows[] = {{"if", parse_if},       {"for", parse_for},           {"set", parse_set},
                 {"break", parse_break}, {"continue", parse_continue}, {"generation", parse_generation}};
     p->at++;

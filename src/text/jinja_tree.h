@@ -12,14 +12,14 @@
 enum jinja_kind {
     /* statements, each with the next one */
     JINJA_TEXT,      /* value */
-    JINJA_PRINT,     /* of[0] */
-    JINJA_IF,        /* of[0] holds: the statements of[1], else of[2] */
-    JINJA_FOR,       /* value: names; of[0]: what is gone through; of[1]: statements; of[2]: where there is
-                          * nothing; of[3]: a condition */
+    JINJA_PRINT,     /* prints of[0] */
+    JINJA_IF,        /* if of[0] holds, the statements of[1], else of[2] */
+    JINJA_FOR,       /* value: names; of[0]: the items; of[1]: statements; of[2]: statements if there are no
+                          * items; of[3]: a condition */
     JINJA_SET,       /* value: a name; of[0] */
     JINJA_SET_FIELD, /* value: [a namespace, a field]; of[0] */
     JINJA_SET_NAMESPACE, /* value: a name; of[0]: the first JINJA_NAMED */
-    JINJA_SCOPE,         /* of[0]: statements with names of their own */
+    JINJA_SCOPE,         /* statements of[0], with names of their own */
     JINJA_BREAK,
     JINJA_CONTINUE,
 
@@ -27,19 +27,19 @@ enum jinja_kind {
     JINJA_LITERAL, /* value */
     JINJA_NAME,    /* value */
     JINJA_NAMED,   /* value: the name of an argument; of[0] */
-    JINJA_LIST,    /* of[0]: the first item */
-    JINJA_DICT,    /* of[0]: the first key, whose next is its value */
-    JINJA_FIELD,   /* of[0].value */
-    JINJA_ITEM,    /* of[0][of[1]] */
-    JINJA_SLICE,   /* of[0][of[1]:of[2]:of[3]] */
+    JINJA_LIST,    /* the first item is of[0] */
+    JINJA_DICT,    /* the first key is of[0]; the next node of a key is its value */
+    JINJA_FIELD,   /* field of[0].value */
+    JINJA_ITEM,    /* item of[0][of[1]] */
+    JINJA_SLICE,   /* slice of[0][of[1]:of[2]:of[3]] */
     JINJA_NOT,
     JINJA_MINUS,
     JINJA_AND,
     JINJA_OR,
-    JINJA_ADD, /* and so on: of[0] and of[1] */
+    JINJA_ADD, /* this and those up to JINJA_IN: of[0] and of[1] */
     JINJA_SUBTRACT,
     JINJA_MULTIPLY,
-    JINJA_DIVIDE, /* down to a whole number */
+    JINJA_DIVIDE, /* rounded down to an integer */
     JINJA_MODULO,
     JINJA_JOIN, /* ~ */
     JINJA_EQUAL,
@@ -49,11 +49,11 @@ enum jinja_kind {
     JINJA_MORE,
     JINJA_MORE_EQUAL,
     JINJA_IN,
-    JINJA_CHOICE, /* of[1] if of[0] else of[2] */
-    JINJA_FILTER, /* of[0] | function(of[1], ...) */
-    JINJA_METHOD, /* of[0].function(of[1], ...) */
-    JINJA_TEST,   /* of[0] is test */
-    JINJA_RAISE,  /* of[0]: the message */
+    JINJA_CHOICE, /* choice: of[1] if of[0] else of[2] */
+    JINJA_FILTER, /* call: of[0] | function(of[1], ...) */
+    JINJA_METHOD, /* call: of[0].function(of[1], ...) */
+    JINJA_TEST,   /* whether of[0] is test */
+    JINJA_RAISE,  /* the message is of[0] */
 };
 
 enum { JINJA_MOST_CHILDREN = 4, JINJA_MOST_DEPTH = 100 };
@@ -62,7 +62,7 @@ struct jinja_node {
     enum jinja_kind kind;
     int line;
     int of[JINJA_MOST_CHILDREN]; /* 0: there is none */
-    int next;                    /* of a list; 0: the last */
+    int next;                    /* next node of a list; 0: it is the last */
     json_t *value;
     const struct jinja_function *function;
     const struct jinja_test *test;

@@ -16,8 +16,8 @@ static unsigned find_bits(const struct punkt *p, const char *text, size_t n)
     return n == 0 ? 0 : (unsigned)word_counts_find(&p->words, text, n);
 }
 
-/* Whether the word, which ends in a full stop, or its part behind the last hyphen is one; `next` may be
- * NULL. */
+/* Whether the word, which ends in a full stop, or its part after the last hyphen is an abbreviation; `next`
+ * may be NULL. */
 static bool is_abbreviation(const struct punkt *p, const struct punkt_word *word,
                             const struct punkt_word *next)
 {

@@ -14,9 +14,9 @@
 #include "text/punkt_word.h"
 #include "text/word_counts.h"
 
-/* What was learned of a word: bits. */
+/* Facts that were learned of a word, as bits. */
 enum {
-    PUNKT_ABBREVIATION = 1,   /* of a word without the full stop at its end */
+    PUNKT_ABBREVIATION = 1,   /* abbreviation, of a word without the full stop at its end */
     PUNKT_STARTER = 2,        /* often begins a sentence */
     PUNKT_BEGINS_UPPER = 4,   /* occurred with a capital where a sentence begins */
     PUNKT_INSIDE_UPPER = 8,   /* ... and inside one */
@@ -38,7 +38,7 @@ struct punkt {
 /* Frees the model; safe on a zeroed struct. */
 void punkt_fini(struct punkt *p);
 
-/* Whether a sentence ends behind `word` when `next` follows in the same paragraph; true for a question mark
+/* Whether a sentence ends after `word` when `next` follows in the same paragraph; true for a question mark
  * and the like, false for a word without a full stop.  `p` may be NULL: nothing was learned. */
 bool punkt_ends_sentence(const struct punkt *p, const struct punkt_word *word, const struct punkt_word *next);
 

@@ -13,7 +13,8 @@ static const char *const numbered[] = {
     "no", "nos", "nr",  "vol", "vols", "p",   "pp",  "fig", "figs", "ch",   "sec", "art", "op",  "ver",
     "eq", "jan", "feb", "mar", "apr",  "jun", "jul", "aug", "sep",  "sept", "oct", "nov", "dec", NULL};
 
-/* The same for small letters: circa, born, died, reigned, verso.  A capital may be the end (vitamin C). */
+/* Small letters that end a sentence unless a number follows: circa, born, died, reigned, verso.  A capital
+ * may be the end (vitamin C). */
 static const char *const small_letters[] = {"b", "c", "d", "r", "v", NULL};
 
 /* The end of a sentence only if a word that often begins one follows; the same holds for words with stops
@@ -44,7 +45,7 @@ static bool is_word(const char *word, size_t n, const char *const *list)
     return *list != NULL;
 }
 
-/* As u.s, p.m, ph.d: parts of at most two bytes between stops. */
+/* Whether a word is written as u.s, p.m, ph.d: parts of at most two bytes between stops. */
 static bool is_dotted(const char *word, size_t n)
 {
     size_t part = 0;

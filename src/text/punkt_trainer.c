@@ -18,7 +18,7 @@ enum {
     FORM_IS_CASELESS = 8,
     FORM_IS_NUMBER = 16,
     FORM_IS_ELLIPSIS = 32,
-    FORM_HAS_STOP = 64,    /* a full stop behind something else */
+    FORM_HAS_STOP = 64,    /* a full stop after something else */
     FORM_ABBREVIATED = 128 /* ... and that is an abbreviation */
 };
 
@@ -146,7 +146,7 @@ static int64_t count_of(const struct punkt_trainer *t, uint32_t word)
     return word == no_word ? 0 : t->words.words[word].count;
 }
 
-/* Of a word, with a full stop and without. */
+/* The occurrences of a word, with a full stop and without. */
 static int64_t count_both(const struct punkt_trainer *t, uint32_t stem)
 {
     return count_of(t, stem) + count_of(t, t->facts[stem].with_stop);
@@ -201,7 +201,7 @@ static struct status find_stems(struct punkt_trainer *t)
     return status_ok();
 }
 
-/* Marks words whose part behind the last hyphen is an abbreviation. */
+/* Marks words whose part after the last hyphen is an abbreviation. */
 static void mark_hyphenated(struct punkt_trainer *t, uint32_t word, const struct word_counts *abbreviations)
 {
     const char *text = text_of(t, word);

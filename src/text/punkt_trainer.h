@@ -1,6 +1,6 @@
 /* punkt_trainer: learns a struct punkt from text, paragraph by paragraph.
  *
- * Counts words, and remembers the pairs across full stops; at the end, log-likelihood ratios tell
+ * Counts words, and remembers the pairs across full stops; at the end, log-likelihood ratios show
  * abbreviations, pairs that belong together, and words that begin sentences.
  * Source: Kiss & Strunk 2006 (doi:10.1162/coli.2006.32.4.485), with the constants of NLTK's PunktTrainer.
  *

@@ -11,9 +11,9 @@ enum {
     SPACE = 1,
     ENDS = 2,      /* ends a word */
     NO_START = 4,  /* begins none */
-    LETTER = 8,    /* of ASCII */
-    DIGIT = 16,    /* of ASCII */
-    LOOK = 32,     /* may end a word: what follows decides */
+    LETTER = 8,    /* letter of ASCII */
+    DIGIT = 16,    /* digit of ASCII */
+    LOOK = 32,     /* may end a word: the next byte decides */
     NOT_ASCII = 64 /* needs to be decoded, where it may be white space or a quote */
 };
 
@@ -252,7 +252,7 @@ static bool is_ellipsis(const char *text, size_t n)
     return n_stops > 1;
 }
 
-/* What is counted while a word is put into lower case. */
+/* Counts that are made while a word is converted to lower case. */
 struct letters {
     size_t n_characters, n_letters;
     bool last_is_caseless;

@@ -15,14 +15,14 @@
  * be longer: an ill-formed byte becomes U+FFFD, of three bytes. */
 enum { PUNKT_WORD_BYTES = 64, PUNKT_LOWER_BYTES = 3 * PUNKT_WORD_BYTES };
 
-/* What every number is counted as. */
+/* The word that stands for every number. */
 #define PUNKT_NUMBER "##number##"
 
 struct punkt_span {
     size_t start, end; /* bytes of the text */
 };
 
-/* Finds the next word of text[0..n), from *at, and moves *at behind it; false if there is none left. */
+/* Finds the next word of text[0..n), from *at, and moves *at past it; false if there is none left. */
 bool punkt_word_next(struct punkt_span *word, size_t *at, const char *text, size_t n);
 
 enum punkt_case { PUNKT_NO_CASE, PUNKT_LOWER, PUNKT_UPPER };
@@ -30,15 +30,15 @@ enum punkt_case { PUNKT_NO_CASE, PUNKT_LOWER, PUNKT_UPPER };
 struct punkt_word {
     char text[PUNKT_LOWER_BYTES]; /* [n] lower case, or PUNKT_NUMBER */
     size_t n;                     /* 0: longer than PUNKT_WORD_BYTES */
-    enum punkt_case first_case;   /* of its first letter, if it begins with one */
+    enum punkt_case first_case;   /* case of the first letter, if the word begins with one */
     bool ends_in_stop;            /* a full stop is its last character, perhaps its only one */
-    bool is_end;                  /* it is one full stop, question or exclamation mark */
+    bool is_end;                  /* the word is one full stop, question or exclamation mark */
     bool is_ellipsis;
     bool is_number;   /* digits, with points, commas, dashes and perhaps a full stop at its end */
     bool is_initial;  /* a letter and a full stop */
     bool is_letters;  /* nothing but letters */
     bool has_letter;  /* a number counts as one */
-    bool is_caseless; /* its last letter is of a script without upper and lower case */
+    bool is_caseless; /* the last letter is of a script without upper and lower case */
 };
 
 /* Describes text[0..n), one word. */

@@ -7,7 +7,7 @@
 
 struct cursor {
     uint32_t c;  /* code point; 0 at the end of the text */
-    size_t next; /* offset behind it */
+    size_t next; /* offset after it */
 };
 
 static struct cursor look(const char *text, size_t n, size_t at)
@@ -78,7 +78,7 @@ struct splitter {
 
 /* Marks and closers, as they follow one another. */
 struct marks {
-    size_t first, last, end; /* the first mark, the last mark, behind all */
+    size_t first, last, end; /* the first mark, the last mark, the end of all */
     enum mark kind;          /* the last; MARK_FREE if any is */
     uint32_t c;              /* the last mark */
 };
@@ -102,7 +102,8 @@ static struct marks read_marks(const struct splitter *r, size_t at)
     return m;
 }
 
-/* Where the word that ends with the full stop at `stop` begins; the whole of a spaced ellipsis. */
+/* The offset of the word that ends with the full stop at `stop`; of a spaced ellipsis, the offset of its
+ * first stop. */
 static size_t find_word(const struct splitter *r, size_t stop)
 {
     size_t at = stop;
@@ -196,7 +197,7 @@ static bool is_thai(uint32_t c)
     return c >= 0x0E00 && c < 0x0F00;
 }
 
-/* Counts letters of Thai, and says whether the sentence ends behind the one before `next`. */
+/* Counts letters of Thai; whether the sentence ends after the one before `k.next`. */
 static bool thai_ends(const struct splitter *r, int *n_letters, struct cursor k)
 {
     if (!is_thai(k.c)) {

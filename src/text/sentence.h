@@ -5,7 +5,7 @@
  * The mark of a note, [1] or :23 for a page, may follow without white space, and begins the next sentence.
  * Marks of other scripts:
  * - Chinese and Japanese full stops, also full-width ones, those of Hindi and its neighbours, Khmer and
- *   Burmese: they end a sentence, with the closing quotes behind them, whatever follows;
+ *   Burmese: they end a sentence, with the closing quotes after them, whatever follows;
  * - Arabic, Urdu, Armenian and Ethiopic marks: if white space follows, whatever the words are;
  * - Korean has the marks of English.  No word of a script without upper and lower case is taken for an
  *   abbreviation, but one of single letters that each have a full stop is (the Thai for years and months);
@@ -24,7 +24,7 @@ struct sentence {
     size_t start, end; /* bytes of the text; no white space at either end, never empty */
 };
 
-/* Finds the next sentence of text[0..n), a paragraph, from *at (0 to begin) and moves *at behind it; false if
+/* Finds the next sentence of text[0..n), a paragraph, from *at (0 to begin) and moves *at past it; false if
  * there is none left.  `p`: what was learned of the text's words; NULL: nothing. */
 bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const char *text, size_t n);
 

@@ -156,7 +156,8 @@ static int32_t find_name(const struct tokenizer *t, const char *name)
     return name == NULL ? -1 : tokenizer_find(t, name, strlen(name));
 }
 
-/* Where a vocabulary has both names, nobody knows which is meant. */
+/* Sets special tokens by their usual names.  A vocabulary with both names of a token leaves it open which is
+ * meant: none is set. */
 static void take_names(struct tokenizer *t)
 {
     for (int i = 0; i < SPECIAL_COUNT && t->kind->special_names != NULL; i++) {
@@ -200,7 +201,7 @@ void special_tokens_put_texts(json_t *object, const struct tokenizer *t)
 {
     static const enum special_token order[SPECIAL_COUNT] = {SPECIAL_BEGIN,     SPECIAL_END, SPECIAL_UNKNOWN,
                                                             SPECIAL_SEPARATOR, SPECIAL_PAD, SPECIAL_CLASS,
-                                                            SPECIAL_MASK}; /* as transformers */
+                                                            SPECIAL_MASK}; /* order of transformers */
     for (int i = 0; i < SPECIAL_COUNT; i++) {
         int32_t id = t->special[order[i]];
         if (id >= 0 && id < t->n) { /* an unknown vocabulary pads with 0, but has no token */

@@ -18,8 +18,8 @@ const uint8_t text_split_positions[64] = {
 
 enum { N_WORDS = TEXT_SPLIT_BYTES / 8 };
 
-/* The same answers as basic_kinds.  There are no branches and no look-ups, which compilers could not make
- * vectors of. */
+/* Classifies bytes as basic_kinds does.  There are no branches and no look-ups, which compilers could not
+ * make vectors of. */
 static void classify(uint64_t runs[restrict N_WORDS], uint64_t spaces[restrict N_WORDS],
                      const uint64_t words[restrict N_WORDS])
 {

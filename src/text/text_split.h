@@ -1,4 +1,4 @@
-/* text_split: where the runs and the punctuation of a text begin and end, for 64 bytes at once.
+/* text_split: the beginnings and ends of the runs and the punctuation of a text, for 64 bytes at once.
  *
  * A run is the text between ASCII white space and punctuation; bytes above 127 belong to runs (enum
  * basic_kind).  The rule: one loop without branches classifies 64 bytes, so a compiler makes vectors of it;
@@ -11,14 +11,14 @@
 enum { TEXT_SPLIT_BYTES = 64 };
 
 /* Bit i is byte i.  Tokens are runs and punctuation characters.  The bits of `ends` belong to those of
- * `starts` in their order; only the last token may lack one, because it goes on to the end of the block or
- * behind it. */
+ * `starts` in their order; only the last token may lack one, because it continues to the end of the block or
+ * past it. */
 struct text_split {
     uint64_t starts; /* a token begins */
     uint64_t ends;   /* a token ended with the byte before */
 };
 
-/* Reads text[0..TEXT_SPLIT_BYTES); a run may go on behind it. */
+/* Reads text[0..TEXT_SPLIT_BYTES); a run may continue after them. */
 struct text_split text_split_block(const char *text);
 
 /* The position of the lowest bit of m, which is not 0: a power of two times a de Bruijn sequence has the

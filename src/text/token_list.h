@@ -23,7 +23,7 @@ struct id_list {
 void token_list_fini(struct token_list *l);
 void id_list_fini(struct id_list *l);
 
-/* Makes room for one more; false: out of memory. */
+/* Reserves space for one more item; false: out of memory. */
 bool token_list_grow(struct token_list *l);
 bool id_list_grow(struct id_list *l);
 

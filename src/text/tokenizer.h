@@ -1,10 +1,10 @@
 /* tokenizer: text to the token ids of a model and back, for any kind of tokenizer.
  *
  * Vocabulary, special tokens, files and their hash are read once, and threads share them; encoding writes to
- * a scratch that belongs to one thread. The rule: code above this room asks what a tokenizer has, never for
- * its kind. A special token that it lacks is -1; code that needs one calls tokenizer_require. Special tokens
- * are added by the code that builds a model's input; where a text itself spells one, encoding yields it only
- * if parses_special is set. */
+ * a scratch that belongs to one thread.  The rule: code above this folder asks what a tokenizer has, never
+ * for its kind. A special token that it lacks is -1; code that needs one calls tokenizer_require. Special
+ * tokens are added by the code that builds a model's input; where a text itself spells one, encoding yields
+ * it only if parses_special is set. */
 #ifndef KILN_TEXT_TOKENIZER_H
 #define KILN_TEXT_TOKENIZER_H
 
@@ -25,17 +25,17 @@ struct text_bytes {
 enum special_token {
     SPECIAL_PAD,       /* padding */
     SPECIAL_UNKNOWN,   /* a word that no piece covers */
-    SPECIAL_CLASS,     /* before the first text of BERT: [CLS] */
-    SPECIAL_SEPARATOR, /* after each text: [SEP] */
-    SPECIAL_MASK,      /* where a token is to be predicted: [MASK] */
-    SPECIAL_BEGIN,     /* before a document: <|endoftext|>, <s> */
-    SPECIAL_END,       /* after a document: <|endoftext|>, </s> */
+    SPECIAL_CLASS,     /* token before the first text of BERT: [CLS] */
+    SPECIAL_SEPARATOR, /* token after each text: [SEP] */
+    SPECIAL_MASK,      /* stands for a token that is to be predicted: [MASK] */
+    SPECIAL_BEGIN,     /* token before a document: <|endoftext|>, <s> */
+    SPECIAL_END,       /* token after a document: <|endoftext|>, </s> */
     SPECIAL_COUNT
 };
 
 /* A file of the vocabulary, as it was read. */
 struct tokenizer_file {
-    const char *name; /* its name in every directory that kiln writes: "vocab.txt" */
+    const char *name; /* name in every directory that kiln writes: "vocab.txt" */
     const void *bytes;
     size_t n;
 };
@@ -47,19 +47,20 @@ enum {
 
 struct tokenizer {
     const struct tokenizer_kind *kind;
-    int32_t n;     /* pieces, of the ids 0 to n - 1; 0: the vocabulary is not known */
-    int32_t n_own; /* of them those of the kind's vocabulary, once tokens were added; 0: all */
+    int32_t n;                         /* pieces, of the ids 0 to n - 1; 0: the vocabulary is not known */
+    int32_t n_own;                     /* pieces of the kind's vocabulary, if tokens were added; 0: all are */
     int32_t special[SPECIAL_COUNT];    /* ids; -1: there is none (special_tokens.h) */
     int32_t ends[TOKENIZER_MOST_ENDS]; /* [n_ends] each ends a text that a model continues */
     int n_ends;
     bool lower_case;                                  /* text loses its upper case and its accents first */
     struct tokenizer_file files[TOKENIZER_MAX_FILES]; /* [n_files]; the bytes are the vocabulary's */
     int n_files;
-    /* of what decides the ids (tokenizer_set_files): goes into every artefact made with them */
+    /* Hash of the files that decide the ids (tokenizer_set_files): goes into every artefact made with
+     * them. */
     uint64_t hash;
     void *vocabulary; /* the kind's own */
 
-    struct input_frame frame;  /* of tokenizer.json; tokenizer_frame says which one holds */
+    struct input_frame frame;  /* frame of tokenizer.json; tokenizer_frame returns the one that holds */
     struct added_tokens added; /* the special tokens, and those that were given later */
     char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
     /* special tokens that a text spells, such as "<|endoftext|>", are found: as in transformers */
@@ -68,7 +69,7 @@ struct tokenizer {
 
 /* The functions of a kind of tokenizer.  Callers have checked that ids are in [0, n). */
 struct tokenizer_kind {
-    const char *name;              /* for messages */
+    const char *name;              /* name of the kind, for messages */
     const char *const *file_names; /* all files that it writes to a model directory; ends with NULL */
     bool has_letter_case;          /* lower_case may be set; else it is false */
     bool decodes_bytes;            /* decoding gives the text's bytes; else words with spaces between them */
@@ -83,7 +84,8 @@ struct tokenizer_kind {
 
     void (*decode)(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n);
     const char *(*piece)(const struct tokenizer *t, int32_t id, size_t *n);
-    int32_t (*find)(const struct tokenizer *t, const char *piece, size_t n); /* its id; -1: there is none */
+    /* The id of a piece; -1: there is none. */
+    int32_t (*find)(const struct tokenizer *t, const char *piece, size_t n);
     bool (*continues_word)(const struct tokenizer *t, int32_t id);
 
     /* For tokenizer_config.json; NULL if memory runs out. */
@@ -146,7 +148,7 @@ bool tokenizer_ends(const struct tokenizer *t, int32_t id);
 /* Whether it stands for no text, as [CLS] and <|endoftext|> do. */
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id);
 
-/* Whether a token of this id continues the word of the token before it.  A whole word ends before a token
+/* Whether a token of this id continues the word of the token before it.  A complete word ends before a token
  * that does not. */
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id);
 
@@ -172,7 +174,8 @@ struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *o
 struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                    size_t n);
 
-/* Appends the ids of a decoder's document or prompt, behind what the frame of tokenizer.json puts first. */
+/* Appends the ids of a decoder's document or prompt, after the tokens that the frame of tokenizer.json puts
+ * first. */
 struct status tokenizer_encode_document(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                         size_t n);
 

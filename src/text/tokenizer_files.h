@@ -7,7 +7,7 @@
 
 #define TOKENIZER_CONFIG_NAME "tokenizer_config.json"
 
-/* How the vocabulary files in a directory compare with a tokenizer's own. */
+/* The result of comparing the vocabulary files in a directory with a tokenizer's own. */
 enum tokenizer_copy { TOKENIZER_COPY_ABSENT, TOKENIZER_COPY_SAME, TOKENIZER_COPY_OTHER };
 
 /* Compares the files of the vocabulary.  If some differ, or only some exist, `name` gets the first such file;
@@ -15,7 +15,7 @@ enum tokenizer_copy { TOKENIZER_COPY_ABSENT, TOKENIZER_COPY_SAME, TOKENIZER_COPY
 struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **name, const struct tokenizer *t,
                                       const char *directory);
 
-/* Writes the files of the vocabulary, each whole or not at all. */
+/* Writes the files of the vocabulary, each completely or not at all. */
 struct status tokenizer_files_write(const struct tokenizer *t, const char *directory);
 
 /* The contents of tokenizer_config.json, which the caller json_decref's; NULL if memory runs out.  All that a

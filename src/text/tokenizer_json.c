@@ -122,7 +122,7 @@ static struct status put_all(struct piece_list *l, const char *source, const jso
     return s;
 }
 
-/* One more than the largest id.  Ids that no piece has are left where tokens were added behind a padded
+/* One more than the largest id.  Ids that no piece has are left where tokens were added after a padded
  * vocabulary, or a line of vocab.txt stood twice; but a file has not many of them. */
 static size_t n_ids(const json_t *vocab, const json_t *added)
 {

@@ -17,7 +17,7 @@ struct tokenizer_json {
     bool lower_case;  /* also strips accents */
     struct buf vocab; /* the pieces as vocab.txt would hold them: one a line, in the order of their ids */
     struct added_tokens added;
-    struct input_frame frame; /* of the post_processor */
+    struct input_frame frame; /* frame of the post_processor */
 };
 
 /* Checks all of the settings.  STATUS_DATA names the first that is not BERT's, and for the vocabulary an id

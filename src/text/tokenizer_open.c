@@ -116,8 +116,8 @@ static struct status read_config(struct tokenizer_config *c, const char *path, b
     return s;
 }
 
-/* Completes the tokenizer of a vocabulary file with the settings and tokens of the files beside it; or ends
- * it. A vocab.txt may have only its special tokens from there, where the caller knows the letter case. */
+/* Completes the tokenizer of a vocabulary file with the settings and tokens of the files next to it; or ends
+ * it.  A vocab.txt may have only its special tokens from there, where the caller knows the letter case. */
 static struct status complete_beside(struct tokenizer *t, struct added_tokens *added, const char *vocabulary,
                                      bool all)
 {
@@ -162,7 +162,8 @@ struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path,
     return s;
 }
 
-/* merges.txt beside a file that is named vocab.json; "": there is none, or the file has another name. */
+/* Finds merges.txt next to a file that is named vocab.json; "": there is none, or the file has another
+ * name. */
 static void find_merges(char merges[FILE_PATH_BYTES], const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
@@ -229,7 +230,7 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
         s = wants_vocabulary
                 ? wordpiece_tokenizer_init(t, json.vocab.data, json.vocab.n, path, json.lower_case)
                 : s;
-        t->frame = same && !failed(s) ? json.frame : t->frame; /* its ids are those of its pieces */
+        t->frame = same && !failed(s) ? json.frame : t->frame; /* valid with the ids of the file */
         *c->added = json.added;                                /* moved */
         json.added = (struct added_tokens){0};
         tokenizer_json_fini(&json);

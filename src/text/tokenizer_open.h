@@ -13,15 +13,16 @@ struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, b
 /* Opens a byte-level BPE by vocab.json and merges.txt.  STATUS_DATA. */
 struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path);
 
-/* The same as tokenizer_open_vocabulary with the letter case that tokenizer_config.json beside the vocabulary
- * file says; of a file named vocab.json with the merges.txt beside it, if there is one. */
+/* Opens a vocabulary file as tokenizer_open_vocabulary does, with the letter case of the
+ * tokenizer_config.json next to the file; a file named vocab.json with the merges.txt next to it, if there is
+ * one. */
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
 
 /* The vocabulary file of a directory; if there is none, *found is false and the path is the one that was
  * looked for.  STATUS_USAGE: the path is too long. */
 struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
-/* The tokenizer of shards: of the vocabulary file in their directory or beside it, where `kiln prepare` puts
+/* The tokenizer of shards: of the vocabulary file in their directory or next to it, where `kiln prepare` puts
  * it.  *found is false, and `t` is not opened, if there is none; `path` gets its name. */
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
                                   const char *directory);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* As utf8_decode_any; *valid tells U+FFFD in the text from U+FFFD for an error. */
+/* Decodes as utf8_decode_any does; *valid distinguishes U+FFFD in the text from U+FFFD for an error. */
 static int decode(uint32_t *c, bool *valid, const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;

@@ -34,7 +34,7 @@ size_t utf8_mark_bytes(const char *text, size_t n);
 
 /* The functions below are in the header because they run for each character. */
 
-/* As utf8_decode, for all characters. */
+/* Decodes as utf8_decode does; the call for the characters that are not decoded inline. */
 int utf8_decode_any(uint32_t *c, const char *text, size_t n);
 
 static inline int utf8_decode(uint32_t *c, const char *text, size_t n)

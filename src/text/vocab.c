@@ -12,8 +12,8 @@
 struct vocab_slot {
     uint32_t tag;   /* bits of the hash that do not choose the place */
     int32_t id;     /* plus 1; 0: empty */
-    uint32_t start; /* of the piece without its prefix, in the text */
-    uint16_t n;     /* its bytes */
+    uint32_t start; /* offset in the text of the piece without its prefix */
+    uint16_t n;     /* bytes of the piece */
     bool continues;
 };
 
@@ -34,7 +34,7 @@ static uint32_t round_up(size_t n)
     return power;
 }
 
-/* The hash of a piece, byte by byte: that of a prefix is on the way to that of the whole.  The same
+/* The hash of a piece, byte by byte: that of a prefix is on the way to that of the complete piece.  The same
  * multiplicative hash as in word_cache.h; its highest bits are the best. */
 static uint64_t hash_begin(bool continues)
 {
@@ -150,7 +150,7 @@ static size_t skip_mark(const struct vocab *v, const char *source)
     return n;
 }
 
-/* What to do about a file that was saved in another form than lines of UTF-8; "": it is not known. */
+/* The advice for a file that was saved in another form than lines of UTF-8; "": the form is not known. */
 static const char *form_advice(const struct vocab *v)
 {
     bool is_utf16 =

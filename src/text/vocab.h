@@ -38,7 +38,7 @@ struct vocab {
  * [UNK]. */
 struct status vocab_open(struct vocab *v, const char *path);
 
-/* The same from memory, which is copied; `source` names it in messages. */
+/* Reads the text of a vocab.txt from memory, which is copied; `source` names it in messages. */
 struct status vocab_init(struct vocab *v, const char *text, size_t n, const char *source);
 void vocab_fini(struct vocab *v);
 

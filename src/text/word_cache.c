@@ -14,7 +14,7 @@ static void *allocate(size_t n_bytes)
     if (p == MAP_FAILED) {
         return NULL;
     }
-    madvise(p, n_bytes, MADV_HUGEPAGE); /* where it fails, the pages are small */
+    madvise(p, n_bytes, MADV_HUGEPAGE); /* if it fails, the pages are small */
     return p;
 }
 

@@ -1,17 +1,16 @@
 /* word_cache: from the bytes of a run of text to the ids of its tokens, for one thread.
  *
  * On natural text few words make most of the text (Zipf's law), so nearly all runs are found here.  The rule:
- * what is found is what encoding the run gives, whatever was cached before: an entry holds the whole run and
- * is compared with it.  The size is fixed; a new entry takes the place of an older one with the same hash.
- * Of a pair, the first entry was found last: a new one takes the place of the second, and one that is found
- * there becomes the first.  So words that occur once do not drive out those that are found, and nearly all
- * that is found is first.
+ * what is found is what encoding the run gives, whatever was cached before: an entry holds the complete run
+ * and is compared with it.  The size is fixed; a new entry replaces an older one with the same hash.  Of a
+ * pair, the first entry was found last: a new one replaces the second, and one that is found there becomes
+ * the first.  So words that occur once do not drive out those that are found, and nearly all that is found is
+ * first.
  *
  * Two tables, both of pairs of entries: short ones for runs of up to 16 bytes and up to 3 ids, long ones for
- * up to 32 bytes and 7 ids.  A run is kept with zeros behind it.  A short entry with more ids than it
- * holds says that they are in a long one.  Runs that differ only in NUL bytes at their end have the same
- * ids, because the tokenizer drops NUL; so an empty entry, whose run is zeros, is right too: it has no
- * ids. */
+ * up to 32 bytes and 7 ids.  A run is kept with zeros after it.  A short entry with more ids than it holds
+ * says that they are in a long one.  Runs that differ only in NUL bytes at their end have the same ids,
+ * because the tokenizer drops NUL; so an empty entry, whose run is zeros, is right too: it has no ids. */
 #ifndef KILN_TEXT_WORD_CACHE_H
 #define KILN_TEXT_WORD_CACHE_H
 
@@ -45,8 +44,8 @@ struct word_cache {
     int bits;
 };
 
-/* A size: 2^16 pairs of 64 bytes, 4 MiB, and 2^14 of 128, 2 MiB, for words; four times as many for the pieces
- * of byte-level BPE: docs/decisions/0052_word_cache.md. */
+/* A size: 2^16 pairs of 64 bytes, 4 MiB, and 2^14 of 128, 2 MiB, for words; four times that for the pieces of
+ * byte-level BPE: docs/decisions/0052_word_cache.md. */
 enum { WORD_CACHE_WORD_BITS = 16, WORD_CACHE_PIECE_BITS = 18 };
 
 /* False if memory runs out.  Fini is safe on a zeroed struct. */
@@ -57,7 +56,7 @@ void word_cache_fini(struct word_cache *c);
 void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32_t *ids, size_t n_ids);
 
 /* The ids of a run of n bytes, at most WORD_CACHE_LONG_BYTES, and their number; NULL if they are not known.
- * No byte behind the run is read. */
+ * No byte after the run is read. */
 const int32_t *word_cache_find(struct word_cache *c, const char *run, size_t n, size_t *n_ids);
 
 /* The functions below are in the header because they run for each token. */
@@ -92,7 +91,7 @@ static inline struct word_cache_short *word_cache_pair(const struct word_cache *
     return c->shorts + 2 * (word_cache_hash(run) >> (64 - c->bits));
 }
 
-/* Of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES; WORD_CACHE_SHORT_BYTES of text are read. */
+/* The probe for a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES; WORD_CACHE_SHORT_BYTES of text are read. */
 static inline struct word_cache_probe word_cache_probe(const struct word_cache *c, const char *text, size_t n)
 {
     struct word_cache_probe p;

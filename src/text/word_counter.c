@@ -9,8 +9,8 @@ static const size_t RUN_MAX_BYTES = 64;
  * missing the processor's caches. */
 enum { MOST_RUNS = 1 << 18 };
 
-/* A thread's share of as many words as the tally keeps in memory, but not so few that the file has very many
- * parts. */
+/* The least words of a thread's table.  A thread has its share of the words that the tally keeps in memory,
+ * but not so few that the file has very many parts. */
 enum { LEAST_WORDS = 1 << 16 };
 
 struct status word_counter_init(struct word_counter *c, struct word_tally *tally, bool lower_case,

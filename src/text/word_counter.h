@@ -14,21 +14,22 @@
 struct word_counter {
     struct basic_tokenizer basic;
     struct word_counts runs;  /* text between ASCII white space and punctuation, not yet folded */
-    struct word_counts words; /* as the tokenizer sees them */
+    struct word_counts words; /* words as the tokenizer sees them */
     int64_t n_punctuation[128];
     struct word_tally *tally;
-    bool cuts_pieces; /* by the pattern; else words are counted */
+    bool cuts_pieces; /* text is cut into pieces by the pattern; else words are counted */
     enum bpe_pattern pattern;
-    size_t most_words; /* before `words` is full */
+    size_t most_words; /* number of words at which `words` is full */
     bool out_of_memory;
-    int64_t multiplicity; /* of the run whose words are being counted */
+    int64_t multiplicity; /* occurrences of the run whose words are being counted */
 };
 
 /* Borrows the tally, which gets the counts of `n_threads` counters.  STATUS_MEMORY is its only failure. */
 struct status word_counter_init(struct word_counter *c, struct word_tally *tally, bool lower_case,
                                 int n_threads);
 
-/* The same for the pieces of a pattern.  Pieces of more than WORD_TALLY_MAX_BYTES are not counted. */
+/* Prepares a counter of the pieces of a pattern; else as word_counter_init.  Pieces of more than
+ * WORD_TALLY_MAX_BYTES are not counted. */
 struct status word_counter_init_pieces(struct word_counter *c, struct word_tally *tally,
                                        enum bpe_pattern pattern, int n_threads);
 

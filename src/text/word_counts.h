@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct word_count {
-    size_t start; /* in text */
+    size_t start; /* offset in text */
     uint32_t n_bytes;
     uint32_t hash;
     int64_t count;

@@ -13,8 +13,8 @@
 
 /* A table that was taken: sorted words in memory, or their records in the file. */
 struct tally_part {
-    struct word_counts table; /* in memory; sorted, without slots */
-    uint64_t start, end;      /* in the file; equal: in memory */
+    struct word_counts table; /* words in memory; sorted, without slots */
+    uint64_t start, end;      /* bytes of the file; equal: the words are in memory */
 };
 
 /* A record: bytes of the word, 4; its count, 8; the word. */
@@ -22,8 +22,8 @@ enum { RECORD_HEAD = 12, BLOCK_BYTES = 1 << 16 };
 
 struct tally_cursor {
     const struct tally_part *part;
-    size_t next;     /* of a table */
-    uint64_t offset; /* of the file: behind the block */
+    size_t next;     /* next word of a table in memory */
+    uint64_t offset; /* offset in the file of the end of the block */
     unsigned char *block;
     size_t n_block, at;
     const char *text; /* the word under the cursor */
@@ -99,7 +99,7 @@ static struct status sort_table(struct word_counts *table)
         table->words[i] = sorted[i].word;
     }
     free(sorted);
-    free(table->slots); /* they would find the wrong words now */
+    free(table->slots); /* the slots would find the wrong words now */
     table->slots = NULL;
     table->n_slots = 0;
     return status_ok();
@@ -199,7 +199,7 @@ struct status word_tally_take(struct word_tally *t, struct word_counts *table)
 
 /* ---- reading ---- */
 
-/* Makes at least n bytes of the file available behind c->at. */
+/* Makes at least n bytes of the file available after c->at. */
 static struct status fill(const struct word_tally *t, struct tally_cursor *c, size_t n)
 {
     if (c->n_block - c->at >= n) {
@@ -224,7 +224,7 @@ static struct status fill(const struct word_tally *t, struct tally_cursor *c, si
     return status_ok();
 }
 
-/* Moves to the next word; *end is true behind the last. */
+/* Moves to the next word; *end is true after the last. */
 static struct status advance(const struct word_tally *t, struct tally_cursor *c, bool *end)
 {
     const struct tally_part *p = c->part;
@@ -260,7 +260,7 @@ static bool comes_first(const struct word_tally_reader *r, size_t left, size_t r
     return compare_bytes(a->text, a->n_bytes, b->text, b->n_bytes) < 0;
 }
 
-/* Puts the cursor at i in its place among those behind it. */
+/* Moves the cursor at i to its place in the part of the heap below it. */
 static void sift(struct word_tally_reader *r, size_t i)
 {
     size_t moved = r->heap[i];

@@ -14,15 +14,15 @@
 #include <stdbool.h>
 
 enum {
-    WORD_TALLY_MAX_BYTES = 512,        /* of a word */
+    WORD_TALLY_MAX_BYTES = 512,        /* longest word */
     WORD_TALLY_MEMORY_WORDS = 1 << 20, /* about 50 MB */
 };
 
 struct word_tally {
-    pthread_mutex_t mutex; /* of all below while threads hand over tables */
-    char *beside;          /* the file is made beside this path; NULL: everything stays in memory */
-    size_t memory_words;   /* in memory at most */
-    int fd;                /* of the file; -1: there is none */
+    pthread_mutex_t mutex; /* guards all fields below while threads hand over tables */
+    char *beside;          /* the file is made next to this path; NULL: everything stays in memory */
+    size_t memory_words;   /* most words in memory */
+    int fd;                /* descriptor of the file; -1: there is none */
     uint64_t file_bytes;
     size_t n_in_memory;
     struct tally_part *parts; /* [n_parts] tables, in memory or in the file */
@@ -52,7 +52,7 @@ struct word_tally_reader {
 };
 struct status word_tally_open(struct word_tally_reader *r, const struct word_tally *t);
 
-/* Sets word, n_bytes and count; *end is true behind the last. */
+/* Sets word, n_bytes and count; *end is true after the last. */
 struct status word_tally_next(struct word_tally_reader *r, bool *end);
 void word_tally_close(struct word_tally_reader *r);
 

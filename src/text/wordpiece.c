@@ -136,7 +136,7 @@ static bool append_found(struct wordpiece_scratch *t, const char *run, size_t n)
     return ids != NULL;
 }
 
-/* As encode_word, without offsets. */
+/* Encodes a word as encode_word does, without offsets. */
 static void encode_folded(struct wordpiece_scratch *t, const char *word, size_t n)
 {
     size_t before = t->ids_out->n;
@@ -247,7 +247,7 @@ static bool make_room(struct wordpiece_scratch *t)
 }
 
 /* Encodes the tokens that end in the first 64 bytes of text[0..n), n >= BLOCK_READS, and returns how many
- * bytes need not be read again, at least 1.  A run at the start that is longer than that is encoded whole. */
+ * bytes need not be read again, at least 1.  A longer run at the start is encoded completely. */
 static size_t encode_block(struct wordpiece_scratch *t, const char *text, size_t n)
 {
     struct text_split split = text_split_block(text);
@@ -298,7 +298,7 @@ struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *
     while (n - at >= BLOCK_READS) {
         at += encode_block(t, text + at, n - at);
     }
-    char rest[2 * BLOCK_READS]; /* the end of the text with white space behind it */
+    char rest[2 * BLOCK_READS]; /* the end of the text with white space after it */
     size_t n_rest = n - at;
     memset(rest, ' ', sizeof rest);
     if (n_rest > 0) {

@@ -17,8 +17,8 @@
 struct wordpiece_scratch {
     const struct vocab *vocab;
     struct basic_tokenizer basic;
-    struct word_cache cache; /* of runs */
-    int32_t *roles;          /* [65536] what each code point does to a run, and its id if it stands alone */
+    struct word_cache cache; /* cache of runs */
+    int32_t *roles;          /* [65536] effect of each code point on a run, and its id if it stands alone */
     struct token_list *tokens_out; /* the output: one of the two */
     struct id_list *ids_out;
     bool out_of_memory;

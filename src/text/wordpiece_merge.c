@@ -147,7 +147,7 @@ static struct merge_pair *find_pair(struct wordpiece_merge *m, int32_t left, int
     return &m->pairs[m->slots[slot] - 1];
 }
 
-/* Makes room for n_wanted words in the list of a pair. */
+/* Reserves space for n_wanted words in the list of a pair. */
 static bool grow_list(struct wordpiece_merge *m, struct merge_pair *p, size_t n_wanted)
 {
     if (n_wanted <= FEW_WORDS) {
@@ -329,7 +329,7 @@ static void merge_in_word(struct wordpiece_merge *m, uint32_t word, int32_t left
     m->n_live -= (size_t)(n - n_out);
 }
 
-/* Merges leave gaps behind words.  Gives them back when they are half of the memory. */
+/* Merges leave gaps after words.  Closes the gaps when they are half of the memory. */
 static void close_gaps(struct wordpiece_merge *m)
 {
     if (m->n_live > m->n_symbols / 2) {
@@ -397,7 +397,7 @@ bool wordpiece_merge_next(struct wordpiece_merge *m)
             return true;
         }
         if (count < e.count) {
-            heap_push(m, e.pair); /* its count has dropped since: merges of other pairs took some */
+            heap_push(m, e.pair); /* the count has dropped since: merges of other pairs took some */
         }
     }
     return false;

@@ -11,9 +11,9 @@
 /* 16 bytes: a large text has tens of millions of distinct words. */
 struct merge_word {
     int64_t count;
-    uint32_t start_low; /* in symbols */
+    uint32_t start_low; /* offset in symbols */
     uint16_t start_high;
-    uint16_t length; /* in pieces; shrinks */
+    uint16_t length; /* pieces of the word; shrinks */
 };
 
 struct wordpiece_merge {
@@ -32,7 +32,7 @@ struct wordpiece_merge {
     uint32_t *touched; /* pairs with the newest piece, whose counts grew */
     size_t n_touched, touched_capacity;
     int64_t min_frequency;
-    size_t prefix_bytes;               /* of a piece that continues a word: 2 for "##", 0 for none */
+    size_t prefix_bytes;               /* prefix of a piece that continues a word: 2 for "##", 0 for none */
     int32_t newest_left, newest_right; /* the pair that was merged last */
     bool out_of_memory;                /* sticky: check it at the end */
 };

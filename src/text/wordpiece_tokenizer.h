@@ -10,7 +10,7 @@ extern const struct tokenizer_kind wordpiece_tokenizer_kind;
 /* Reads vocab.txt, whatever its path is, as vocab_open does. */
 struct status wordpiece_tokenizer_open(struct tokenizer *t, const char *path, bool lower_case);
 
-/* The same from memory, which is copied; `source` names it in messages. */
+/* Reads the text of a vocab.txt from memory, which is copied; `source` names it in messages. */
 struct status wordpiece_tokenizer_init(struct tokenizer *t, const char *text, size_t n, const char *source,
                                        bool lower_case);
 

@@ -20,9 +20,9 @@ struct alphabet_char {
 
 /* The arrays have an item for each code point; only pages with characters of the text take memory. */
 struct alphabet {
-    int64_t *counts; /* of every character of the words */
-    int32_t *ids[2]; /* of the piece that begins a word, and that continues one, plus 1; 0: none */
-    bool *kept;      /* whether the alphabet has the character */
+    int64_t *counts;             /* occurrences of each character in the words */
+    int32_t *ids[2];             /* ids of the pieces that begin, and that continue a word, plus 1; 0: none */
+    bool *kept;                  /* whether the alphabet has the character */
     struct alphabet_char *chars; /* [n] those kept, in the order of their code points */
     size_t n;
 };
@@ -52,7 +52,7 @@ static void alphabet_fini(struct alphabet *a)
     free(a->chars);
 }
 
-/* Of characters that are equally frequent the one with the lower code point is kept, on every
+/* Orders characters by falling counts.  Of equally frequent ones the lower code point comes first, on every
  * machine. */
 static int by_count(const void *left, const void *right)
 {
@@ -89,7 +89,7 @@ static struct status count_chars(struct alphabet *a, int64_t *n_words, const str
     return s;
 }
 
-/* How many of the most frequent characters to keep, of `total` occurrences in all. */
+/* The number of the most frequent characters to keep, of `total` occurrences in all. */
 static size_t n_to_keep(const struct alphabet *a, const struct wordpiece_train_options *o, double total)
 {
     size_t n = 0;
@@ -163,7 +163,8 @@ static void add_first_pieces(struct wordpiece_merge *m, struct alphabet *a)
     }
 }
 
-/* A word with a character that the alphabet lacks is left out: the tokenizer makes it [UNK] as a whole. */
+/* A word with a character that the alphabet lacks is left out: the tokenizer makes the complete word
+ * [UNK]. */
 static bool is_covered(const struct alphabet *a, const char *word, size_t n)
 {
     for (size_t at = 0; at < n;) {
@@ -225,7 +226,7 @@ static struct status merge(struct wordpiece_merge *m, const struct wordpiece_tra
     return m->out_of_memory ? out_of_memory() : status_ok();
 }
 
-/* From the words to merges that can begin; the tally is not needed behind it. */
+/* Prepares the merges from the words of the tally, which is not needed afterwards. */
 static struct status take_words(struct wordpiece_merge *m, struct wordpiece_train_result *result,
                                 struct word_tally *tally, const struct wordpiece_train_options *o)
 {

@@ -15,7 +15,7 @@
 
 struct wordpiece_train_options {
     int64_t vocab_size;    /* pieces wanted; the result has fewer if the text does */
-    int64_t min_frequency; /* of a character or a merged pair in the text */
+    int64_t min_frequency; /* least occurrences of a character or a merged pair in the text */
     /* characters kept, the most frequent ones; words with others are left out; 0: as coverage says */
     int64_t limit_alphabet;
     /* the share of the text's characters that those kept are, if there is no limit; but at least

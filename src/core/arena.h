@@ -32,7 +32,7 @@ void *arena_carve(struct arena *a, size_t bytes);
 tensor arena_carve_1d(struct arena *a, enum dtype dtype, int64_t d0);
 tensor arena_carve_2d(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
 
-/* The same, with room for maxima behind it (tensor.h). */
+/* A matrix as arena_carve_2d carves, with space for the maxima after its elements (tensor.h). */
 tensor arena_carve_2d_maxima(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
 
 #endif

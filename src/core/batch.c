@@ -48,7 +48,7 @@ int64_t batch_count_labels(const struct batch *b, int field)
     return n;
 }
 
-/* What an array has room for. */
+/* The most rows that an array can hold. */
 static int64_t most_rows(const struct batch_limits *l, enum batch_rows rows)
 {
     return rows == BATCH_OF_TOKENS ? l->n_tokens : rows == BATCH_OF_LABELS ? l->n_labels : l->n_sequences;
@@ -169,7 +169,7 @@ int64_t batch_add_cached(struct batch *b, int64_t n, int64_t first, const int32_
     return row;
 }
 
-/* Fills the padding rows of a field, behind the real ones. */
+/* Fills the padding rows of a field, after the real ones. */
 static void fill_up(struct batch *b, int field)
 {
     const struct batch_field *f = &b->layout->fields[field];
@@ -269,7 +269,7 @@ int64_t batch_step_number(const struct batch_step *step, int64_t k)
 int64_t batch_step_filled_number(const struct batch_step *step, int64_t k, int64_t n_groups, int64_t n_filled)
 {
     int64_t m = batch_step_number(step, k), each = step->n_all_micro / n_groups, filled = n_filled / n_groups;
-    if (step->apart > 1) { /* ranks take turns */
+    if (step->apart > 1) { /* ranks have micro-batches alternately */
         return m < n_filled ? m : -1;
     }
     return m % each < filled ? m / each * filled + m % each : -1;

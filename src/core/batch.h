@@ -1,5 +1,5 @@
 /* batch: one micro-batch on the host, as a model sees it: sequences laid end to end with no padding between
- * them, and named arrays of integers beside them.
+ * them, and named arrays of integers that belong to them.
  *
  * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  Whatever
  * else a model reads is listed in its layout (nn/text_batch_layout.h), which says how large each array is,
@@ -15,12 +15,12 @@
 
 enum {
     BATCH_TOKEN_BUCKET = 64, /* tokens of a stream are a multiple of this */
-    BATCH_LABEL_BUCKET = 16, /* and rows picked for a label of this */
+    BATCH_LABEL_BUCKET = 16, /* rows that are selected for a label are a multiple of this */
     BATCH_MOST_FIELDS = 8,
     BATCH_PAGE = 32, /* tokens of a page of cached keys and values */
 };
 
-/* What one row of a field belongs to: a token, a label or a sequence. */
+/* The owner of one row of a field: a token, a label or a sequence. */
 enum batch_rows { BATCH_OF_TOKENS, BATCH_OF_LABELS, BATCH_OF_SEQUENCES };
 
 struct batch_field {
@@ -43,7 +43,7 @@ struct batch_limits {
     int64_t n_sequences; /* B: the tail sequence included */
     int64_t n_labels;    /* M, a multiple of BATCH_LABEL_BUCKET */
     int64_t max_seqlen;
-    int64_t n_pages; /* of the longest sequence in a cache of keys and values; 0: there is none */
+    int64_t n_pages; /* pages of the longest sequence in the key-value cache; 0: there is no cache */
 };
 
 struct batch {
@@ -51,10 +51,10 @@ struct batch {
     int64_t n_real_tokens;
     int64_t n_sequences;   /* B real sequences; the tail is not counted */
     int64_t n_streams;     /* sequences in cu_seqlens: B, or B + 1 with a tail */
-    int64_t n_labels;      /* M rows picked for a label, a multiple of BATCH_LABEL_BUCKET */
+    int64_t n_labels;      /* M rows selected for a label, a multiple of BATCH_LABEL_BUCKET */
     int64_t n_real_labels; /* M before rounding up */
     int64_t max_seqlen;    /* longest of cu_seqlens */
-    int64_t max_keys;      /* the same of cu_keys; 0 without a cache */
+    int64_t max_keys;      /* longest of cu_keys; 0 without a cache */
 
     int32_t *ids;        /* [T] */
     int32_t *positions;  /* [T] place in the sequence */
@@ -65,11 +65,11 @@ struct batch {
     /* With a cache (limits.n_pages > 0) a sequence's keys are those of its tokens in earlier batches, too. */
     int32_t *slots;   /* [T] the place of a token's key and value: page * BATCH_PAGE + place in it */
     int32_t *cu_keys; /* [n_streams + 1] bounds of the keys of each sequence, cached and its own */
-    int32_t *pages;   /* [n_sequences, limits.n_pages] that hold them, in order */
+    int32_t *pages;   /* [n_sequences, limits.n_pages] pages that hold the keys and values, in order */
 
     const struct batch_layout *layout;
-    struct batch_limits limits; /* what the arrays have room for */
-    void *memory;               /* of all arrays; owned */
+    struct batch_limits limits; /* sizes that the arrays can hold */
+    void *memory;               /* memory of all arrays; owned */
 };
 
 /* The global batch of one optimizer step: its micro-batches, and the counts that its losses are divided
@@ -77,17 +77,17 @@ struct batch {
 struct batch_step {
     int64_t n_micro;
     struct batch *micro; /* [n_micro] */
-    /* of the whole global batch: more than n_micro where other ranks have some of them */
+    /* Micro-batches of the complete global batch: more than n_micro where other ranks have some of them. */
     int64_t n_all_micro;
-    int64_t first_micro; /* the number, in the global batch, of the first that is here */
-    int64_t apart;       /* how much larger the number of the next is: 1, or ranks take turns */
-    int64_t n_to_fill;   /* of n_all_micro the first that are to have sequences: fewer while batches grow */
-    int64_t n_tokens;    /* real tokens of the whole global batch */
+    int64_t first_micro; /* number, in the global batch, of the first micro-batch that is here */
+    int64_t apart;     /* distance to the number of the next one: 1, or the number of ranks that alternate */
+    int64_t n_to_fill; /* number of the first micro-batches that get sequences: fewer while batches grow */
+    int64_t n_tokens;  /* real tokens of the complete global batch */
     int64_t n_sequences;
-    int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */
+    int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the complete global batch */
 };
 
-/* The limits of batches that keep to either. */
+/* The limits that hold the batches of `a` and those of `b`. */
 struct batch_limits batch_limits_both(struct batch_limits a, struct batch_limits b);
 
 /* STATUS_USAGE, naming the flags, unless the batch splits into that many equal micro-batches. */
@@ -103,10 +103,10 @@ int64_t batch_all_rows(const struct batch *b, enum batch_rows rows);
 /* Labels in a field of the layout. */
 int64_t batch_count_labels(const struct batch *b, int field);
 
-/* Allocates an empty batch with room for `limits`; nothing after it allocates.  The layout is borrowed. */
+/* Allocates an empty batch of the sizes of `limits`; nothing after it allocates.  The layout is borrowed. */
 struct status batch_init(struct batch *b, const struct batch_layout *layout, struct batch_limits limits);
 
-/* What it allocates. */
+/* The bytes that batch_init allocates. */
 size_t batch_bytes(const struct batch_layout *layout, struct batch_limits limits);
 void batch_fini(struct batch *b);
 void batch_clear(struct batch *b);
@@ -120,7 +120,7 @@ int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key);
 int64_t batch_add_cached(struct batch *b, int64_t n, int64_t first, const int32_t *pages,
                          int32_t sequence_key);
 
-/* Rounds tokens and picked rows up to their buckets.  The stream's tail is one more sequence of `pad_id`s
+/* Rounds tokens and selected rows up to their buckets.  The stream's tail is one more sequence of `pad_id`s
  * without labels, so it changes no loss and no gradient.  With a cache nothing is rounded up: one token is
  * one row. */
 void batch_finish(struct batch *b, int32_t pad_id);
@@ -130,8 +130,8 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
                               struct batch_limits limits);
 void batch_step_fini(struct batch_step *step);
 
-/* The same for part `part` of n_parts of a global batch of n_all_micro: consecutive ones, or with `in_turn`
- * numbers part, part + n_parts, ... */
+/* Allocates part `part` of n_parts of a global batch of n_all_micro micro-batches: consecutive ones, or with
+ * `in_turn` numbers part, part + n_parts, ... */
 struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
                                    bool in_turn, const struct batch_layout *layout,
                                    struct batch_limits limits);
@@ -142,9 +142,9 @@ void batch_step_count(struct batch_step *step);
 /* The number, in the global batch, of the k-th micro-batch that is here. */
 int64_t batch_step_number(const struct batch_step *step, int64_t k);
 
-/* Which of the n_filled micro-batches with sequences the k-th that is here is; -1: it has none.  n_groups
- * ranks, or as many as ranks may be, have equal parts of them, and the first micro-batches of each are
- * filled. */
+/* The number, among the n_filled micro-batches with sequences, of the k-th micro-batch that is here; -1: it
+ * has no sequences.  n_groups ranks, or the number of ranks that may be, have equal parts of them, and the
+ * first micro-batches of each part are filled. */
 int64_t batch_step_filled_number(const struct batch_step *step, int64_t k, int64_t n_groups,
                                  int64_t n_filled);
 

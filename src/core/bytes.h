@@ -18,7 +18,7 @@ struct span {
     bool failed; /* something was read past the end */
 };
 
-/* The whole of n bytes, to be read from the front. */
+/* A span of all n bytes, to be read from the front. */
 struct span bytes_span(const void *data, size_t n);
 
 /* Bytes that are still unread. */
@@ -27,7 +27,7 @@ size_t bytes_left(const struct span *s);
 /* The next `n` bytes, borrowed; NULL and a failed span if there are fewer. */
 const unsigned char *bytes_take(struct span *s, size_t n);
 
-/* The same for `n` items of `item_bytes` each; the product is checked for overflow. */
+/* Takes `n` items of `item_bytes` each, as bytes_take; the product is checked for overflow. */
 const unsigned char *bytes_take_items(struct span *s, uint64_t n, size_t item_bytes);
 
 /* The next value, little-endian; 0 and a failed span if it is cut short. */

@@ -12,8 +12,8 @@ void cgroup_visit(const char *controller, cgroup_visitor *visitor, void *context
  * groups; 0: no limit. */
 double cgroup_processors(void);
 
-/* The same of a directory with the files of a group: cpu.max of version 2, or cpu.cfs_quota_us of version
- * 1. */
+/* The processors that one group allows, by a directory with its files: cpu.max of version 2, or
+ * cpu.cfs_quota_us of version 1; 0: no limit. */
 double cgroup_processors_of(const char *directory);
 
 #endif

@@ -29,10 +29,10 @@ void digest_put(struct digest *d, const void *bytes, size_t n);
 /* The digest of all that was put; the struct is used up. */
 void digest_end(struct digest *d, struct digest_text *hex);
 
-/* Which digest hexadecimal digits are, by their number: 32 or 64; false if they are none. */
+/* Recognises the digest of hexadecimal digits by their number: 32 or 64; false if they are none. */
 bool digest_kind_of(enum digest_kind *kind, const char *hex);
 
-/* HMAC-SHA-256 (RFC 2104): what only those who have the key can compute of the bytes. */
+/* HMAC-SHA-256 (RFC 2104): a code of the bytes that can be computed only with the key. */
 enum { DIGEST_KEY_BYTES = 32, DIGEST_KEYED_BYTES = 32 };
 void digest_keyed(unsigned char out[DIGEST_KEYED_BYTES], const unsigned char key[DIGEST_KEY_BYTES],
                   const void *bytes, size_t n);

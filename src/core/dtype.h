@@ -16,7 +16,7 @@ enum dtype {
     DTYPE_U8,
     DTYPE_E4M3, /* core/fp8.h */
     DTYPE_E5M2,
-    DTYPE_I8, /* whole numbers of [-127, 127] times a scale per row of a matrix (core/tensor.h) */
+    DTYPE_I8, /* integers of [-127, 127] times a scale per row of a matrix (core/tensor.h) */
 };
 
 static inline size_t dtype_bytes(enum dtype t)

@@ -46,9 +46,9 @@ static inline float fp8_scale(enum dtype format, float largest)
     return scale;
 }
 
-/* The scale of a factor with a history (ops.h, quantize): it leaves room for twice the largest magnitude of
- * the step before, if the largest magnitude now fits.  If it does not, or no step came before, it is the
- * smallest scale that fits. */
+/* The scale of a factor with a history (ops.h, quantize): it allows for twice the largest magnitude of the
+ * step before, if the largest magnitude now fits.  If it does not, or no step came before, it is the smallest
+ * scale that fits. */
 static inline float fp8_scale_after(enum dtype format, float before, float largest)
 {
     float held = 2.0F * fp8_scale(format, before);

@@ -60,8 +60,8 @@ static long code_unit(const char *text, size_t n)
     return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
 }
 
-/* What the escape at text[0..n) is replaced by, of the same length; NULL: it stays.  *n_escape is its
- * length. */
+/* The replacement of the escape at text[0..n), of the same length; NULL: the escape stays.  *n_escape is the
+ * length of the escape. */
 static const char *replacement(const char *text, size_t n, size_t *n_escape)
 {
     long unit = code_unit(text, n);

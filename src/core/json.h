@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses `n` bytes, behind a byte order mark if they begin with one; `source` names them in messages. The
+/* Parses `n` bytes, after a byte order mark if they begin with one; `source` names them in messages.  The
  * caller json_decref's the result. */
 struct status json_parse(json_t **root, const char *text, size_t n, const char *source);
 
 /* Parses a file with numbers that no integer type holds, such as 1e30 in digits: all of them are real. */
 struct status json_parse_real(json_t **root, const char *text, size_t n, const char *source);
 
-/* The same for text of people, where a string may hold escapes of what is no character: U+0000 and half of a
- * surrogate pair read as U+FFFD, which tokenizers leave out. */
+/* Parses text that people wrote, where a string may hold escapes that are no characters: U+0000 and half of a
+ * surrogate pair are read as U+FFFD, which tokenizers leave out. */
 struct status json_parse_text(json_t **root, const char *text, size_t n, const char *source);
 
 /* Reads and parses a file of at most 256 MiB whose top is an object. */

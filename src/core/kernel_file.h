@@ -1,5 +1,5 @@
-/* kernel_file: numbers from the text files by which the kernel tells of itself: /proc, /sys and the files of
- * control groups. */
+/* kernel_file: numbers from the text files in which the kernel reports its state: /proc, /sys and the files
+ * of control groups. */
 #ifndef KILN_CORE_KERNEL_FILE_H
 #define KILN_CORE_KERNEL_FILE_H
 

@@ -132,7 +132,7 @@ struct status launcher_find_ranks(struct launcher_ranks *ranks)
         }
     }
     if (ranks->kind == LAUNCHER_SLURM && launcher_serves_mpi()) {
-        ranks->kind = LAUNCHER_PMIX; /* of rank 0, whose PMIX_RANK does not say that there are others */
+        ranks->kind = LAUNCHER_PMIX; /* rank 0: PMIX_RANK does not show that there are others */
     }
     return status_ok();
 }

@@ -1,4 +1,4 @@
-/* launcher: what a launcher (torchrun, deepspeed, mpirun, srun) tells this process about its rank: by
+/* launcher: the rank that a launcher (torchrun, deepspeed, mpirun, srun) reports to this process: by
  * environment variables, whose names are in launcher.c, or by flags. */
 #ifndef KILN_CORE_LAUNCHER_H
 #define KILN_CORE_LAUNCHER_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 struct launcher_flags {
-    int64_t local_rank; /* of torch.distributed.launch and deepspeed; -1 or 0: the only or first rank */
-    int64_t num_nodes, num_gpus; /* of deepspeed: hosts, and devices of each; 0: not given */
-    const char *hostfile;        /* of deepspeed: its hosts and slots; NULL: not given */
+    int64_t local_rank; /* flag of torch.distributed.launch and deepspeed; -1 or 0: the only or first rank */
+    int64_t num_nodes, num_gpus; /* flags of deepspeed: hosts, and devices of each; 0: not given */
+    const char *hostfile;        /* flag of deepspeed: file of hosts and slots; NULL: not given */
     const char *world_info;      /* deepspeed's base64 of {"host": [slot, ...], ...}; NULL: not given */
 };
 
@@ -23,11 +23,11 @@ enum launcher_kind {
     LAUNCHER_SLURM,     /* srun without --mpi */
 };
 
-/* What the variables say. */
+/* The rank by the environment variables. */
 struct launcher_ranks {
     enum launcher_kind kind;
-    const char *variable; /* the first that says that this process is one of several; NULL: none does */
-    int64_t value;        /* its value */
+    const char *variable; /* first variable that says that this process is one of several; NULL: none does */
+    int64_t value;        /* value of the variable */
     int64_t size;         /* the number of ranks; 0: not said */
 };
 
@@ -38,7 +38,7 @@ struct status launcher_find_ranks(struct launcher_ranks *ranks);
  * somebody set the other variables. */
 bool launcher_serves_mpi(void);
 
-/* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.
+/* The time that ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.
  * STATUS_USAGE. */
 struct status launcher_timeout(double *seconds);
 
@@ -46,14 +46,14 @@ struct status launcher_timeout(double *seconds);
  * LAUNCHER_SILENCE_S; 0: they do not beat. STATUS_USAGE. */
 struct status launcher_silence(double *seconds);
 
-/* How many ranks of a node may share memory: KILN_COMM_WINDOW, by default INT_MAX; with 0 they send messages,
- * as those of several nodes do. STATUS_USAGE. */
+/* The most ranks of a node that may share memory: KILN_COMM_WINDOW, by default INT_MAX; with 0 they send
+ * messages, as those of several nodes do. STATUS_USAGE. */
 struct status launcher_most_sharing(int *most);
 
 enum { LAUNCHER_SILENCE_S = 10 };
 enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp */
 
-/* This process's rank, as its launcher tells; 0 without one. */
+/* The rank that the launcher gives this process; 0 without a launcher. */
 int64_t launcher_rank(void);
 
 /* For the only process of a command that may run on several ranks.  STATUS_UNAVAILABLE names the flag that

@@ -11,7 +11,7 @@ struct nearest {
 };
 
 /* Takes `word` if it is closer to given[0..n) than the last one, and close enough: one letter in three may be
- * missing, added, changed or swapped with its neighbour (Damerau's distance); '-' and '_' are alike. */
+ * missing, added, changed or swapped with its neighbour (Damerau's distance); '-' and '_' count as equal. */
 void nearest_try(struct nearest *best, const char *word, const char *given, size_t n);
 
 /* "; did you mean --max_steps?", or "" if no word is close.  `dashes` stands before the word. */

@@ -63,7 +63,7 @@ static bool stores(const struct option *o)
            o->kind != OPTION_REFUSED && o->kind != OPTION_NOT_YET;
 }
 
-/* Compares the first n characters, '-' and '_' alike. */
+/* Compares the first n characters; '-' and '_' are equal. */
 static bool same_name(const char *name, const char *given, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -172,7 +172,7 @@ static struct option_given *given_of(const struct command *c, const void *args)
     return c->given == 0 ? NULL : (struct option_given *)((char *)args + c->given);
 }
 
-/* With all rows that store in the same place. */
+/* Marks all rows that store in the same place as given. */
 static void note_given(const struct command *c, const struct option *given_row, void *args)
 {
     struct option_given *given = given_of(c, args);
@@ -218,15 +218,15 @@ bool option_give(const struct command *c, void *args, const char *name, const ch
     return !given;
 }
 
-/* What is left of a word without the blanks and backslashes before a flag, or of a word that has nothing
- * else; NULL: the word is neither. */
+/* The rest of a word after the blanks and backslashes before a flag, or of a word that has nothing else;
+ * NULL: the word is neither. */
 static const char *without_backslash(const struct command *c, const char *word)
 {
     const char *rest = word + strspn(word, "\\ \t\r\n");
     return c->max_positional == 0 && rest != word && (is_flag(rest) || *rest == '\0') ? rest : NULL;
 }
 
-/* The word behind argv[i], which may be the value of a flag; NULL: there is none. */
+/* The word after argv[i], which may be the value of a flag; NULL: there is none. */
 static const char *value_after(const struct command *c, int argc, const char *const *argv, int i)
 {
     const char *next = i + 1 < argc ? argv[i + 1] : NULL;
@@ -246,8 +246,8 @@ static struct status store_pair(const struct command *c, const struct option *o,
                                 : status_error(STATUS_USAGE, "--%s needs two numbers", o->name);
 }
 
-/* Stores the words behind argv[*i], after `first`, which may be NULL, in place of those before or, of a flag
- * that `adds`, behind them. */
+/* Stores `first`, if it is not NULL, and the words after argv[*i].  They replace earlier words; those of a
+ * flag that `adds` are appended to them. */
 static struct status store_words(const struct command *c, const struct option *o, int argc,
                                  const char *const *argv, int *i, const char *first, bool adds, void *args)
 {
@@ -270,8 +270,8 @@ static struct status missing_value(const struct option *o, const char *next)
                         next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
 }
 
-/* What was given for each row of a command, or for another row that stores in the same place, and by which;
- * NULL: nothing. */
+/* The text that was given for each row of a command, or for another row that stores in the same place, and
+ * the name of that row; NULL: none. */
 struct given_texts {
     struct {
         const char *text, *by;
@@ -296,8 +296,8 @@ static struct status given_again(const struct option *o, const char *text, const
     return status_ok();
 }
 
-/* Of what is given twice the last counts, so that a script may append to a command line; but of two contents
- * one would be lost. */
+/* Gives a flag its value.  The last of several values counts, so that a script may append to a command line;
+ * but of two contents one would be lost. */
 static struct status give(struct given_texts *texts, const struct command *c, const struct option *o,
                           const char *text, void *args)
 {

@@ -1,8 +1,9 @@
 /* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
  * docs.
  *
- * Accepted: `--name value`, `--name=value`, `-` and `_` alike; `--` ends the flags.  Of a flag that is given
- * twice the last counts, with a warning; one whose value is the work itself, such as a question, is refused.
+ * Accepted: `--name value`, `--name=value`; `-` and `_` are equal; `--` ends the flags.  Of a flag that is
+ * given twice the last counts, with a warning; one whose value is the work itself, such as a question, is
+ * refused.
  *
  * A command that starts other programs (ends_at_word) leaves all words from the first positional one on as
  * they are.
@@ -29,7 +30,7 @@ enum option_kind {
     /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing follows, or,
      * where there are positional arguments, any other word */
     OPTION_BOOL,
-    OPTION_INT,   /* int64_t; "1e3" is accepted where it is a whole number */
+    OPTION_INT,   /* int64_t; "1e3" is accepted where it is an integer */
     OPTION_REAL,  /* double */
     OPTION_PAIR,  /* double [2]: two words, or one with commas between them */
     OPTION_RANGE, /* double [2]: one number, which is both, or two with a colon between them */
@@ -39,7 +40,7 @@ enum option_kind {
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
     OPTION_SAME,          /* another name of the flag `means`, whose field, range and default it has */
     OPTION_IGNORED,       /* takes no value, has no meaning here; a log line says so */
-    OPTION_IGNORED_VALUE, /* the same, with an optional value */
+    OPTION_IGNORED_VALUE, /* ignored, with an optional value */
     OPTION_NOT_YET,       /* a flag of the replaced scripts that kiln does not have yet: STATUS_UNAVAILABLE */
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
     OPTION_ROWS,    /* no flag, but the rows of another table, whose offsets count from this one's */
@@ -59,17 +60,17 @@ struct option_words {
 struct option {
     const char *name; /* without dashes; NULL ends a table; "" starts a group headed by `help` */
     enum option_kind kind;
-    size_t offset;            /* of the field in the command's argument struct */
+    size_t offset;            /* offset of the field in the command's argument struct */
     const char *default_text; /* parsed like a value; NULL: zero, NULL or false */
-    const char *value_name;   /* in the help, e.g. "DIR" */
+    const char *value_name;   /* name in the help, e.g. "DIR" */
     const char *help;
     bool required;       /* strings only */
     double min, max;     /* numbers only; both 0: no limits */
     const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true, or OPTION_ANY_WORD */
     const char *means;   /* OPTION_MEANS: the value that is stored; OPTION_SAME: the flag that this one is */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
-    bool adds;           /* of an OPTION_WORDS: a second value comes behind the first */
-    bool once;           /* a second value is refused: it is no setting, but what the command works on */
+    bool adds;           /* an OPTION_WORDS appends a second value to the first */
+    bool once;           /* a second value is refused: the flag is no setting, but the input of the command */
     bool of_rank;        /* may differ between the ranks of a run */
     bool is_text;        /* a string that may be empty, or look like a document's "<placeholder>" */
     const struct option *rows; /* OPTION_ROWS */
@@ -169,7 +170,7 @@ struct option {
         .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = value_, .help = help_,             \
         .required = true                                                                                     \
     }
-/* What a command works on: given once. */
+/* The input of a command: given once. */
 #define OPTION_INPUT_ROW(name_, at, value_, help_, required_)                                                \
     {                                                                                                        \
         .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = value_, .help = help_,             \
@@ -181,12 +182,12 @@ struct option {
         .help = help_, .choices = choices_                                                                   \
     }
 
-/* Which flags were given, by their rows in the table. */
+/* The flags that were given, by their rows in the table. */
 struct option_given {
     uint64_t rows[4];
 };
 
-/* What a command line asks to be told about its command. */
+/* The help that a command line asks for. */
 enum option_help {
     OPTION_NO_HELP,
     OPTION_USUAL_HELP, /* --help, -h */
@@ -214,8 +215,8 @@ enum { OPTION_ARGS_BYTES = 32768 };
 
 /* A walk over the rows of a command, with those of the tables in its table. */
 struct option_walk {
-    struct option row; /* with its offset in the argument struct */
-    int n;             /* rows up to it */
+    struct option row; /* row, with its offset in the argument struct */
+    int n;             /* rows up to the current one */
     int depth;
     struct {
         const struct option *next;

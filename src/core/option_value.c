@@ -42,7 +42,7 @@ static void copy_digits(char out[64], const char *text)
     out[n] = '\0';
 }
 
-/* A limit in full where it is a whole number: %g would round it. */
+/* A limit in full where it is an integer: %g would round it. */
 struct limit_text {
     char text[32];
 };
@@ -232,7 +232,7 @@ static json_t *value_of(const struct option *o, const void *args)
         return ends[0] < ends[1] || ends[0] > ends[1] ? json_text(text) : json_real(ends[0]);
     }
     case OPTION_WORDS: return words_of((const struct option_words *)field);
-    case OPTION_PAIR: /* its numbers have flags of their own */
+    case OPTION_PAIR: /* numbers of a pair have flags of their own */
     case OPTION_MEANS:
     case OPTION_IGNORED:
     case OPTION_IGNORED_VALUE:

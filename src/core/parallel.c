@@ -37,7 +37,7 @@ static bool is_given(void)
     return threads != NULL && *threads != '\0';
 }
 
-/* The processors of this machine, or as many as the quota of a container or job allows (core/cgroup),
+/* The processors of this machine, or the number that the quota of a container or job allows (core/cgroup),
  * rounded, 1 at least. */
 static int parallel_processors(void)
 {

@@ -18,9 +18,9 @@ void parallel_keep_to_quota(void);
 
 /* The threads of one of several processes on a machine. */
 struct parallel_share {
-    int threads; /* that it uses */
-    int share;   /* its part of the machine's processors, 1 at least */
-    bool given;  /* OMP_NUM_THREADS says how many it uses; else its share, or as many as it may run on */
+    int threads; /* threads that the process uses */
+    int share;   /* share of the machine's processors, 1 at least */
+    bool given;  /* OMP_NUM_THREADS sets `threads`; else the lower of `share` and the allowed processors */
 };
 
 /* This process is one of n_processes on this machine: sets how many threads it uses. */

@@ -1,6 +1,6 @@
 /* param_buckets: groups of adjacent layers, from the heads down.  Ranks sum the gradients of a bucket by one
- * collective, while the backward computes those of the next.  A bucket is whole layers, so it is a run of a
- * flat buffer that is complete when the backward of its lowest layer has ended. */
+ * collective, while the backward computes those of the next.  A bucket consists of complete layers, so it is
+ * a run of a flat buffer that is complete when the backward of its lowest layer has ended. */
 #ifndef KILN_CORE_PARAM_BUCKETS_H
 #define KILN_CORE_PARAM_BUCKETS_H
 

@@ -1,5 +1,5 @@
-/* Initial values.  Each is a function of the seed, the parameter and the element's place in the whole tensor,
- * so that any part of a flat buffer, and any rank's part of a tensor, is initialised alone. */
+/* Initial values.  Each is a function of the seed, the parameter and the element's index in the complete
+ * tensor, so that any part of a flat buffer, and any rank's part of a tensor, is initialised alone. */
 #include "core/hash.h"
 #include "core/param.h"
 #include "core/parallel.h"

@@ -1,9 +1,9 @@
 /* param_shard: which elements of a flat buffer each rank owns, where several share the work on them.
  *
  * Shards lie side by side, in the order of ranks, and cover the buffer.  They begin at multiples of
- * PARAM_ALIGNMENT and cut no chunk of a parameter, nor one that must be whole.  Chunks are PARAM_ALIGNMENT
- * elements, counted from the parameter's first, and the last may be shorter: what ordered reductions add up
- * first.  So a sum has the same bits whoever owns which chunks. */
+ * PARAM_ALIGNMENT and cut no chunk of a parameter, nor a parameter that no shard may cut.  Chunks are
+ * PARAM_ALIGNMENT elements, counted from the parameter's first, and the last may be shorter: ordered
+ * reductions sum each chunk first.  So a sum has the same bits whoever owns which chunks. */
 #ifndef KILN_CORE_PARAM_SHARD_H
 #define KILN_CORE_PARAM_SHARD_H
 
@@ -14,7 +14,8 @@ struct param_shard {
     int64_t begin, end;
 };
 
-/* Of rank `rank` of n_ranks, as even as chunks and whole parameters allow; a small table has empty ones. */
+/* The shard of rank `rank` of n_ranks, as even as chunks and uncut parameters allow; a small table has empty
+ * ones. */
 struct param_shard param_shard_of(const struct param_table *t, int rank, int n_ranks);
 
 /* The part of a parameter that lies in a shard, as elements of the flat buffer; empty: begin == end. */

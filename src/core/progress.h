@@ -9,7 +9,7 @@
 struct progress {
     bool enabled;
     bool terminal;
-    int64_t last_ns; /* when the line was last written */
+    int64_t last_ns; /* time when the line was last written */
     int64_t plain_every_ns;
 };
 
@@ -19,7 +19,7 @@ struct progress progress_begin(bool enabled);
 /* True if the line is due, so that callers format it only then. */
 bool progress_due(const struct progress *p);
 
-/* Shows a line in place of the last one, on a terminal. */
+/* Shows a line that replaces the last one, on a terminal. */
 void progress_show(struct progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Clears a live line, so that the next output starts on a clean one. */

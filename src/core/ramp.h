@@ -1,7 +1,7 @@
 /* ramp: a number that changes with the part of a run that is done.
  *
- * What changes while a run goes on, as the rate of masks, is one of these, so that the contents of
- * a step stay a function of the configuration and its number. */
+ * A value that changes during a run, such as the rate of masks, is one of these, so that the contents of a
+ * step stay a function of the configuration and its number. */
 #ifndef KILN_CORE_RAMP_H
 #define KILN_CORE_RAMP_H
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What git leaves in the place of a large file that `git lfs` has not fetched (git-lfs.com, the specification
- * of pointers). */
+/* Refuses a pointer, which git leaves instead of a large file that `git lfs` has not fetched (git-lfs.com,
+ * the specification of pointers). */
 static struct status check_pointer(int fd, size_t n, const char *path)
 {
     static const char begin[] = "version https://git-lfs.github.com/spec/";

@@ -9,12 +9,13 @@
 #include <stddef.h>
 
 /* *fd is open for reading, of *n bytes; the caller closes it.  STATUS_DATA if it is missing, unreadable or
- * not a regular file, or a pointer of Git LFS in its place. */
+ * not a regular file, or a pointer of Git LFS instead of one. */
 struct status regular_file_open(int *fd, size_t *n, const char *path);
 
-/* The same of a file that nobody has named and that decides what runs: in a folder that others write to, it
- * could be anyone's.  What is asked is what was opened.  *fd is -1 if there is none; STATUS_USAGE, with `why`
- * it matters, if it is a link, belongs to another user or can be written by one. */
+/* Opens, as regular_file_open does, a file that the user has not named and that decides what runs: in a
+ * folder that others write to, it could be anyone's.  The checks are made on the opened file.  *fd is -1 if
+ * there is none; STATUS_USAGE, with `why` it matters, if it is a link, belongs to another user or can be
+ * written by one. */
 struct status regular_file_open_own(int *fd, size_t *n, const char *path, const char *why);
 
 #endif

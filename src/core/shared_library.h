@@ -9,7 +9,7 @@
 
 struct shared_symbol {
     const char *name;
-    void **address; /* of the pointer to the function */
+    void **address; /* address of the pointer to the function */
 };
 
 /* Loads the library by the name that it was built against and finds the symbols, of which a row without a

@@ -12,9 +12,9 @@ enum { SLOW_WORK_SECONDS = 2 };
 
 /* Zeroed before its first phase. */
 struct slow_work {
-    int64_t after_ns; /* a phase is told that lasts longer; 0: SLOW_WORK_SECONDS */
+    int64_t after_ns; /* a phase that lasts longer is reported; 0: SLOW_WORK_SECONDS */
     bool has_thread, ends;
-    bool told;       /* the phase was */
+    bool told;       /* the phase was reported */
     char phase[160]; /* "": none */
     int64_t since_ns;
     pthread_t thread;
@@ -22,8 +22,8 @@ struct slow_work {
     pthread_cond_t changed;
 };
 
-/* The work that begins now, as in "still ... after 2 s"; NULL: none that anyone waits for.  Without a
- * thread nothing is told. */
+/* The work that begins now, as in "still ... after 2 s"; NULL: none that anyone waits for.  Without a thread
+ * nothing is reported. */
 void slow_work_phase(struct slow_work *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Ends the phase and the thread; safe on a zeroed struct. */

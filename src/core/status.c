@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Does not clear the whole message: that took a twentieth of the time to read text. */
+/* Does not clear the complete message: that took a twentieth of the time to read text. */
 struct status status_ok(void)
 {
     struct status s;

@@ -12,15 +12,15 @@
  * on 1 and 64 to 69. */
 enum status_code {
     STATUS_OK = 0,
-    STATUS_DIFFERENT = 1,      /* what was compared differs, as cmp(1) ends */
+    STATUS_DIFFERENT = 1,      /* the compared files or values differ: the exit status of cmp(1) */
     STATUS_USAGE = 64,         /* a flag or a configuration is wrong */
     STATUS_DATA = 65,          /* an input file is missing, damaged or does not fit */
     STATUS_NO_CHECKPOINT = 66, /* nothing usable to resume from */
-    STATUS_UNAVAILABLE = 69,   /* what it needs is not there: a network, a server, a part of kiln */
-    STATUS_INTERNAL = 70,      /* a library failed in a way that kiln does not expect */
-    STATUS_MEMORY = 71,        /* not enough memory */
-    STATUS_IO = 74,            /* reading or writing failed: disk full, I/O error, directory in use */
-    STATUS_PREEMPTED = 75,     /* asked to stop; the state is saved, start again to continue */
+    STATUS_UNAVAILABLE = 69, /* something that is needed is not there: a network, a server, a part of kiln */
+    STATUS_INTERNAL = 70,    /* a library failed in a way that kiln does not expect */
+    STATUS_MEMORY = 71,      /* not enough memory */
+    STATUS_IO = 74,          /* reading or writing failed: disk full, I/O error, directory in use */
+    STATUS_PREEMPTED = 75,   /* asked to stop; the state is saved, start again to continue */
     STATUS_NUMERIC = 99, /* a weight, the loss, a gradient or an answer is not finite, or spikes do not end */
 };
 
@@ -36,7 +36,7 @@ struct status status_ok(void);
 struct status status_error(enum status_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same error with `format...: ` in front of its message; OK stays OK. */
+/* Returns the error `inner` with `format...: ` in front of its message; OK stays OK. */
 struct status status_context(struct status inner, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

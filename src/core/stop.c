@@ -27,7 +27,7 @@ void stop_install(void)
             sigaction(signals[i], &action, NULL);
         }
     }
-    signal(SIGPIPE, SIG_IGN); /* the reader of standard output may exit; training goes on */
+    signal(SIGPIPE, SIG_IGN); /* the reader of standard output may exit; training continues */
 }
 
 struct status stop_before_work(void)

@@ -104,7 +104,7 @@ tensor tensor_slice(tensor t, int64_t first, int64_t n)
           (long long)first, (long long)n, (long long)t.dims[0]);
     t.data = advance(t, first * t.strides[0]);
     t.dims[0] = n;
-    if (t.dtype == DTYPE_I8 && t.scale != NULL && t.n_dims == 2) { /* of each row */
+    if (t.dtype == DTYPE_I8 && t.scale != NULL && t.n_dims == 2) { /* a scale for each row */
         t.scale += first;
     }
     t.has_maxima = false;
@@ -154,7 +154,7 @@ static double scale_of(tensor t)
     return t.scale == NULL ? 1.0 : (double)*t.scale;
 }
 
-/* Of the row that the element is in. */
+/* The scale of the row that the element is in. */
 static double row_scale_of(tensor t, int64_t offset)
 {
     return t.scale == NULL ? 1.0 : (double)t.scale[t.n_dims == 2 ? offset / t.strides[0] : 0];

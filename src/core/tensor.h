@@ -18,7 +18,7 @@ typedef struct tensor {
     int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
     /* value = stored * *scale in fp8, stored * scale[row] of a matrix in int8; NULL for 1, and elsewhere */
     const float *scale;
-    bool has_maxima; /* the op that writes it stores maxima behind its elements: tensor_maxima */
+    bool has_maxima; /* the op that writes it stores maxima after its elements: tensor_maxima */
     const struct fp8_factor *rounded; /* the op that writes it also rounds it into this; NULL: not */
 } tensor;
 
@@ -54,8 +54,8 @@ int64_t tensor_cols(tensor t);
 size_t tensor_bytes(tensor t);
 
 /* The largest magnitudes of parts of a tensor, [TENSOR_MAXIMA], as bits of fp32: as integers these sort like
- * the numbers, with infinity and NaN on top.  They lie behind the elements, at the next multiple of 256
- * bytes.  NULL if it has none. */
+ * the numbers, with infinity and NaN on top.  They lie after the elements, at the next multiple of 256 bytes.
+ * NULL if it has none. */
 uint32_t *tensor_maxima(tensor t);
 
 /* Whether rows follow each other without gaps. */
@@ -79,7 +79,7 @@ tensor tensor_split_heads(tensor t, int64_t n_heads);
 double tensor_get(tensor t, int64_t index);
 void tensor_set(tensor t, int64_t index, double value);
 
-/* The same for the element `offset` elements behind the first in memory. */
+/* Loads and stores, as tensor_get and tensor_set, the element `offset` elements after the first in memory. */
 double tensor_load(tensor t, int64_t offset);
 void tensor_store(tensor t, int64_t offset, double value);
 

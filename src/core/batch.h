@@ -1,9 +1,9 @@
 /* batch: one micro-batch on the host, as a model sees it: sequences laid end to end with no padding between
  * them, and named arrays of integers that belong to them.
  *
- * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  Whatever
- * else a model reads is listed in its layout (nn/text_batch_layout.h), which says how large each array is,
- * what pads it and what to send to the device.  A loader fills the arrays. */
+ * The arrays that every model reads are here by name: ids, positions, dropout addresses, bounds of sequences.
+ * Whatever else a model reads is listed in its layout (nn/text_batch_layout.h), which says how large each
+ * array is, what pads it and what to send to the device.  A loader fills the arrays. */
 #ifndef KILN_CORE_BATCH_H
 #define KILN_CORE_BATCH_H
 
@@ -29,7 +29,7 @@ struct batch_field {
     int width;        /* numbers in a row; 0: the batch has no such array */
     enum dtype dtype; /* i32, or f32, whose bits the array holds */
     bool is_label;    /* numbers >= 0, and in f32 not NaN, are labels; losses are means over labels */
-    int32_t nothing;  /* the value in padding rows */
+    int32_t nothing;  /* value of padding rows */
 };
 
 struct batch_layout {

@@ -1,5 +1,5 @@
-/* entropy: random bytes that nobody can guess, from the system: for secrets and for names that nobody else
- * takes.  What a run computes never depends on them (core/rng). */
+/* entropy: random bytes that cannot be guessed, from the system: for secrets and for unique names.  The
+ * results of a run never depend on them (core/rng). */
 #ifndef KILN_CORE_ENTROPY_H
 #define KILN_CORE_ENTROPY_H
 

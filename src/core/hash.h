@@ -22,7 +22,7 @@ uint32_t hash_crc32(const struct hash_crc32_tables *tables, uint32_t crc, const 
 uint32_t hash_mask_crc(uint32_t crc);
 uint32_t hash_unmask_crc(uint32_t masked);
 
-/* 64-bit FNV-1a (Fowler, Noll, Vo): for what is kept in files. */
+/* 64-bit FNV-1a (Fowler, Noll, Vo): for values that are kept in files. */
 uint64_t hash_fnv1a(const void *bytes, size_t n);
 
 /* A hash for tables in memory, several times as fast: 8 bytes a step, with the multipliers of splitmix64

@@ -1,4 +1,4 @@
-/* integers: what C has no function for. */
+/* integers: operations that C has no function for. */
 #ifndef KILN_CORE_INTEGERS_H
 #define KILN_CORE_INTEGERS_H
 

@@ -34,8 +34,8 @@ struct launcher_ranks {
 /* STATUS_USAGE names a variable that is not a number. */
 struct status launcher_find_ranks(struct launcher_ranks *ranks);
 
-/* Whether the launcher's server is there, without which MPI cannot find the other ranks: it is not if
- * somebody set the other variables. */
+/* Whether the launcher's server is there, without which MPI cannot find the other ranks: it is not if the
+ * other variables were set by hand. */
 bool launcher_serves_mpi(void);
 
 /* The time that ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.

@@ -45,7 +45,7 @@ void log_put_text(FILE *file, const char *text)
     buf_fini(&escaped);
 }
 
-/* By one write, so that lines of several ranks do not run into each other. */
+/* Writes a line by one write, so that lines of several ranks do not run into each other. */
 static void put_line(const char *prefix, const char *text)
 {
     struct buf line = {0};

@@ -1,4 +1,4 @@
-/* nearest: the word that somebody meant who wrote another. */
+/* nearest: the word that a user meant who wrote another. */
 #ifndef KILN_CORE_NEAREST_H
 #define KILN_CORE_NEAREST_H
 

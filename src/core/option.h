@@ -1,8 +1,8 @@
 /* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
  * docs.
  *
- * Accepted: `--name value`, `--name=value`; `-` and `_` are equal; `--` ends the flags.  Of a flag that is
- * given twice the last counts, with a warning; one whose value is the work itself, such as a question, is
+ * Accepted: `--name value`, `--name=value`; `-` and `_` are equal; `--` ends the flags.  The last value of a
+ * flag that is given twice counts, with a warning; one whose value is the work itself, such as a question, is
  * refused.
  *
  * A command that starts other programs (ends_at_word) leaves all words from the first positional one on as
@@ -200,7 +200,7 @@ struct command {
     const char *details;          /* paragraphs for `kiln NAME --help`; may be NULL */
     const char *positional_usage; /* "FILE..." or "" */
     int min_positional, max_positional;
-    bool ends_at_word; /* the first positional argument ends the flags: what follows is another program's */
+    bool ends_at_word; /* the first positional argument ends the flags: later ones are another program's */
     const struct option *options;
     const char *usual; /* "a|b|c": the flags that --help explains, by their rows' names; NULL: all of them */
     size_t given;      /* offset of a struct option_given in the argument struct; 0: the command has none */

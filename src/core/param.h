@@ -62,7 +62,7 @@ struct param_part {
 struct param {
     char name[PARAM_NAME_BYTES]; /* name in a checkpoint, e.g. "bert.pooler.dense.weight" */
     int n_dims;                  /* 1 or 2 */
-    int64_t dims[2];             /* real shape of what is here, without padded rows */
+    int64_t dims[2];             /* real shape of the part that is here, without padded rows */
     int64_t full[2], first[2];   /* shape of the complete tensor, and the first indices of this part in it */
     enum param_init init;
     double init_scale;

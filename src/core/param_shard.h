@@ -3,7 +3,7 @@
  * Shards lie side by side, in the order of ranks, and cover the buffer.  They begin at multiples of
  * PARAM_ALIGNMENT and cut no chunk of a parameter, nor a parameter that no shard may cut.  Chunks are
  * PARAM_ALIGNMENT elements, counted from the parameter's first, and the last may be shorter: ordered
- * reductions sum each chunk first.  So a sum has the same bits whoever owns which chunks. */
+ * reductions sum each chunk first.  So a sum has the same bits for any distribution of the chunks. */
 #ifndef KILN_CORE_PARAM_SHARD_H
 #define KILN_CORE_PARAM_SHARD_H
 

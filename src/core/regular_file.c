@@ -33,7 +33,7 @@ static struct status check(int fd, const struct stat *info, size_t *n, const cha
     return check_pointer(fd, *n, path);
 }
 
-/* Whether nobody but this user, and the superuser, has written it. */
+/* STATUS_USAGE unless only this user and the superuser can write the file. */
 static struct status check_own(const struct stat *info, const char *path, const char *why)
 {
     bool is_own = info->st_uid == geteuid() || info->st_uid == 0;
@@ -43,7 +43,7 @@ static struct status check_own(const struct stat *info, const char *path, const 
                               is_own ? "can be written by other users" : "belongs to another user", why);
 }
 
-/* Checks what was opened, which is closed if that fails; `why` NULL: it may be anyone's. */
+/* Checks an opened file, and closes it if that fails; `why` NULL: it may be anyone's. */
 static struct status check_open(int *fd, size_t *n, const char *path, const char *why)
 {
     struct stat info;

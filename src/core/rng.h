@@ -47,7 +47,7 @@ struct rng_stream {
 struct rng_stream rng_stream(uint64_t key);
 uint32_t rng_u32(struct rng_stream *s);
 uint32_t rng_below(struct rng_stream *s, uint32_t n); /* uniform in [0, n), without bias; n > 0 */
-double rng_uniform(struct rng_stream *s);             /* in [0, 1), 53 bits */
+double rng_uniform(struct rng_stream *s);             /* uniform in [0, 1), 53 bits */
 
 /* Standard normal number `index` under `key` (Box and Muller 1958). */
 double rng_normal(uint64_t key, uint64_t index);

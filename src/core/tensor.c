@@ -160,14 +160,14 @@ static double row_scale_of(tensor t, int64_t offset)
     return t.scale == NULL ? 1.0 : (double)t.scale[t.n_dims == 2 ? offset / t.strides[0] : 0];
 }
 
-/* NaN is 0. */
+/* Rounds to int8; NaN becomes 0. */
 static int8_t int8_from(double value)
 {
     double whole = isnan(value) ? 0 : nearbyint(value);
     return (int8_t)(whole > 127 ? 127 : whole < -127 ? -127 : whole);
 }
 
-/* Without its fraction; what the type does not have, as NaN, is its smallest number. */
+/* Drops the fraction; a value that the type does not have, such as NaN, becomes its smallest number. */
 static int64_t integer_from(double value, int64_t least, int64_t most)
 {
     return value > (double)least && value < (double)most + 1 ? (int64_t)value : least;

@@ -15,7 +15,7 @@ typedef struct tensor {
     enum dtype dtype;
     int n_dims;
     int64_t dims[TENSOR_MAX_DIMS];    /* [slow, ..., fast] */
-    int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
+    int64_t strides[TENSOR_MAX_DIMS]; /* strides in elements */
     /* value = stored * *scale in fp8, stored * scale[row] of a matrix in int8; NULL for 1, and elsewhere */
     const float *scale;
     bool has_maxima; /* the op that writes it stores maxima after its elements: tensor_maxima */

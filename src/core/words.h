@@ -1,5 +1,5 @@
 /* words: the words of a command line that is being built; it grows, and ends with a NULL as execv wants.
- * Failure is sticky, as in core/buf.h: whoever builds it checks once, with words_status. */
+ * Failure is sticky, as in core/buf.h: the code that builds it checks once, with words_status. */
 #ifndef KILN_CORE_WORDS_H
 #define KILN_CORE_WORDS_H
 

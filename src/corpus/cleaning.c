@@ -37,7 +37,7 @@ static unsigned char *slot_of(const struct cleaning *c, const unsigned char *has
     return c->known[at];
 }
 
-/* At most half of the slots are used. */
+/* Reserves a slot for one more hash; at most half of the slots are used. */
 static struct status make_room(struct cleaning *c)
 {
     if (2 * (c->n_known + 1) <= c->capacity) {

@@ -64,7 +64,7 @@ struct status cleaning_judge(struct cleaning *c, enum document_fate *fate, const
 /* Counts a line of a document that is kept, and decides on it. */
 bool cleaning_keeps_line(struct cleaning *c, uint64_t hash, const char *line, size_t n);
 
-/* Makes durable what is on disk, fills in *place and appends the rest. */
+/* Makes the hashes on disk durable, fills in *place and appends the rest of the state to `out`. */
 struct status cleaning_save(struct cleaning *c, struct cleaning_place *place, struct buf *out);
 
 /* Whether anything is left out at all. */

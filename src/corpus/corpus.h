@@ -23,7 +23,7 @@ struct corpus {
     uint64_t most_unpacked_bytes; /* limit after which the corpus ends; 0: it ends with its last file */
     struct source source;
     bool source_is_open;
-    struct source_counts counts;     /* since the corpus was opened */
+    struct source_counts counts;     /* counts since the corpus was opened */
     int64_t fates[DOCUMENT_N_FATES]; /* numbers of raw documents, as corpus_pass counts them */
 };
 
@@ -38,10 +38,10 @@ void corpus_close(struct corpus *c);
  * cannot be read, or was truncated. */
 struct status corpus_next(struct corpus *c, struct document *out, bool *end);
 
-/* The place after what corpus_next returned last. */
+/* The place after the document or piece that corpus_next returned last. */
 struct corpus_place corpus_place(const struct corpus *c);
 
-/* The counts of what corpus_next returned so far, damaged parts of the current file included. */
+/* The counts of everything that corpus_next returned so far, damaged parts of the current file included. */
 struct source_counts corpus_counts(const struct corpus *c);
 
 /* Continues at a place of the same inputs, from this run or an earlier one.  Counts are not reset. */

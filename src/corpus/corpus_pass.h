@@ -38,7 +38,7 @@ struct corpus_transform {
 struct corpus_item {
     struct document document;
     void *result;                /* NULL without a transform */
-    struct corpus_place place;   /* after the document: where another pass can continue */
+    struct corpus_place place;   /* place after the document, where another pass can continue */
     uint64_t done_bytes;         /* bytes of the corpus up to that place */
     struct source_counts counts; /* counts up to that place */
 };

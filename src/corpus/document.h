@@ -48,8 +48,8 @@ struct paragraph {
 
 struct document {
     bool begins;               /* false: it continues the document of the piece before */
-    int64_t n_paragraphs;      /* at least 1 when a source returns it */
-    struct buf id, title, url; /* if the format has them, and only in the first piece; else empty */
+    int64_t n_paragraphs;      /* number of paragraphs, at least 1 when a source returns the document */
+    struct buf id, title, url; /* set if the format has them, and only in the first piece; else empty */
     struct buf text;           /* the paragraphs end to end */
     size_t *ends, capacity;    /* [n_paragraphs] where paragraphs end in `text` */
 
@@ -70,7 +70,7 @@ bool document_is_there(const struct document *d);
 /* Paragraph i of a document. */
 struct paragraph document_paragraph(const struct document *d, int64_t i);
 
-/* Bytes of the paragraph being written: what was appended to `text` since the last end. */
+/* Bytes of the paragraph being written: those that were appended to `text` since the last end. */
 size_t document_open_bytes(const struct document *d);
 
 /* Ends the paragraph that was appended to `text`.  STATUS_MEMORY, also if an append has failed. */

@@ -24,7 +24,7 @@ struct document_ids_config {
     const struct tokenizer *tokenizer; /* borrowed; NULL: only hashes, no sentences */
     bool one_sentence_per_line;        /* each paragraph is one sentence */
     struct document_facts_config facts;
-    const struct punkt *punkt; /* borrowed: what was learned of where sentences end; NULL: nothing */
+    const struct punkt *punkt; /* borrowed: learned rules for the ends of sentences; NULL: none */
 };
 
 /* The transform; its results are struct document_ids.  `config` is borrowed and must outlive it. */

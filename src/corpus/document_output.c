@@ -111,7 +111,7 @@ int64_t document_output_count(const struct document_output *o)
     return is_shuffled(o) ? o->shuffle.n_documents : o->writer.n_documents;
 }
 
-/* STATUS_USAGE: another file is there than what was written. */
+/* Compares a file that is there with the one that was written.  STATUS_USAGE: they differ. */
 static struct status check_same(const struct document_output *o, const char *suffix)
 {
     char written[FILE_PATH_BYTES], path[FILE_PATH_BYTES];

@@ -15,7 +15,7 @@
 enum document_output_rule {
     DOCUMENT_OUTPUT_NEW,     /* none may be there */
     DOCUMENT_OUTPUT_REPLACE, /* the store is replaced */
-    DOCUMENT_OUTPUT_OWN,     /* the store is replaced if `maker` made it; else it must be what is written */
+    DOCUMENT_OUTPUT_OWN,     /* the store is replaced if `maker` made it; else it must equal the new one */
 };
 
 struct document_output {
@@ -35,7 +35,8 @@ struct document_output {
 struct status document_output_name(struct document_output *o, const char *prefix);
 
 /* Locks the output for this run, unless it is dry, and checks what is there.  STATUS_USAGE: a file that the
- * rule does not allow, or that is one of the inputs; STATUS_IO: another run writes it, or nobody can. */
+ * rule does not allow, or that is one of the inputs; STATUS_IO: another run writes it, or it cannot be
+ * written. */
 struct status document_output_claim(struct document_output *o, const struct input_files *inputs,
                                     enum document_output_rule rule, bool dry_run);
 
@@ -55,7 +56,7 @@ int64_t document_output_count(const struct document_output *o);
  * store that is there must be the same, and is not. */
 struct status document_output_finish(struct document_output *o, struct token_store_info *info);
 
-/* Removes what is not complete, and unlocks.  Safe after document_output_name and after a finish. */
+/* Removes the incomplete files, and unlocks.  Safe after document_output_name and after a finish. */
 void document_output_close(struct document_output *o);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* ---- a page, and the head ---- */
 
-/* The elements whose text is used, by their path from the root of what is parsed. */
+/* The elements whose text is used, by their path from the root of the parsed text. */
 enum field {
     FIELD_NONE,
     FIELD_TITLE,

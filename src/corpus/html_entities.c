@@ -30,7 +30,7 @@ static const char *find(const char *name, size_t n)
     return NULL;
 }
 
-/* The value of a digit, 16 for what is none in this base. */
+/* The value of a digit; 16 if the character is no digit in this base. */
 static uint32_t digit(char c, uint32_t base)
 {
     uint32_t value = 16;

@@ -51,8 +51,8 @@ static struct status add_lines(struct document *d, const char *text, size_t n)
     return status_ok();
 }
 
-/* Appends a string and the end of a line; what is no string is left out.  False: it is one that breaks the
- * rules of JSON. */
+/* Appends a string and the end of a line; a value that is no string is left out.  False: a string
+ * breaks the rules of JSON. */
 static bool take_string(struct buf *text, struct json_slice value)
 {
     bool is_string = json_fields_string(text, value);

@@ -43,7 +43,8 @@ struct status pass_state_save(struct pass_state *s, const char *directory, const
 /* *found is false if the directory has no state, which is then {0}.  STATUS_DATA: it is damaged. */
 struct status pass_state_load(struct pass_state *s, const char *directory, bool *found);
 
-/* Opens what was written as `memory`; file_map_close it.  STATUS_DATA: it is not there, or damaged. */
+/* Opens the file that pass_state_save wrote as `memory`; file_map_close it.  STATUS_DATA: it is not there, or
+ * damaged. */
 struct status pass_state_map_memory(struct file_map *map, const struct pass_state *s, const char *directory);
 
 /* ---- what the run is ---- */

@@ -22,7 +22,7 @@ struct source_options {
     bool quiet;           /* faults of files are only counted */
 };
 
-/* Counts of what was read so far. */
+/* Counts of the files and documents that were read so far. */
 struct source_counts {
     int64_t n_files;
     int64_t n_by_format[SOURCE_N_FORMATS]; /* files that are not empty */
@@ -53,7 +53,7 @@ struct source {
     int64_t n_pages;                /* dump: returned, and not cut */
     bool title_next;                /* wiki: the next line is a title */
     bool keep_gutenberg;            /* the same as in source_options */
-    uint64_t book_begin, book_end;  /* text: what is outside is left out; 0: all is used */
+    uint64_t book_begin, book_end;  /* text: the bytes outside are left out; 0: all are used */
     struct wiki_site *site, *sites; /* dump: of this file; a list of those of all files, freed at the end */
 };
 

@@ -75,7 +75,7 @@ struct status store_builder_save(struct store_builder *b, struct store_builder_p
  * freed. */
 struct status store_builder_commit(struct store_builder *b);
 
-/* Removes what was written; or leaves it for a later run.  Both are safe after a commit. */
+/* Removes the files that were written; or leaves them for a later run.  Both are safe after a commit. */
 void store_builder_abandon(struct store_builder *b);
 void store_builder_close(struct store_builder *b);
 

@@ -1,8 +1,8 @@
 /* text_file: a complete file of text in memory, as UTF-8, and its lines.
  *
- * The rule: what is no text is refused by name, and a byte that is not of the encoding by line and byte,
- * before anything is read from it.  A byte order mark at the beginning is skipped.  Lines end in LF or CR LF
- * or, in a file without any LF, in CR. (Larger text is read in blocks by corpus/text_reader.) */
+ * The rule: a file that is no text is refused by name, and a byte that is not of the encoding by line and
+ * byte, before anything is read from it.  A byte order mark at the beginning is skipped.  Lines end in LF or
+ * CR LF or, in a file without any LF, in CR. (Larger text is read in blocks by corpus/text_reader.) */
 #ifndef KILN_CORPUS_TEXT_FILE_H
 #define KILN_CORPUS_TEXT_FILE_H
 

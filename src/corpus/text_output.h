@@ -1,6 +1,6 @@
 /* text_output: documents as lines of JSON, {"id": "12", "url": "...", "title": "...", "text": "..."}, which
  * WikiExtractor's --json writes too, and the json format of corpus/source_formats.h reads.  Paragraphs of the
- * text end with "\n", except the last.  What a document's format does not have is "".
+ * text end with "\n", except the last.  Fields that a document's format does not have are "".
  *
  * A document that comes in pieces is written piece by piece, so memory does not grow with it. */
 #ifndef KILN_CORPUS_TEXT_OUTPUT_H

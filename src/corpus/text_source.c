@@ -1,7 +1,7 @@
 /* text_source: prose and books.  A document is a file; blank lines end paragraphs, whose lines are joined.
  *
  * A book of Project Gutenberg begins and ends with its licence, apart from the text by a line each, "***
- * START OF THE PROJECT GUTENBERG EBOOK ..." and "*** END OF ...".  If a file has both, what is outside of
+ * START OF THE PROJECT GUTENBERG EBOOK ..." and "*** END OF ...".  If a file has both, the text outside of
  * them is left out. */
 #define _GNU_SOURCE /* memmem */
 #include "corpus/source_formats.h"

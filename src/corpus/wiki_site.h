@@ -56,7 +56,7 @@ struct status wiki_site_add_namespace(struct wiki_site *site, int number, const 
  * known. A colon in front of the name is a matter of the caller. */
 int wiki_site_namespace(const struct wiki_site *site, const char *text, size_t n);
 
-/* Whether prefix[0..n), what is before a colon, leads to another wiki: a language ("de", "zh-min-nan") or
+/* Whether prefix[0..n), the text before a colon, leads to another wiki: a language ("de", "zh-min-nan") or
  * another project ("wikt", "commons"). */
 bool wiki_site_is_other_wiki(const struct wiki_site *site, const char *prefix, size_t n);
 

@@ -1,11 +1,11 @@
 /* wikitext: the markup of a page of a wiki becomes the paragraphs of its text.
  *
  * Three passes, each of linear time: wikitext_spans.c finds what belongs together ({{ }}, [[ ]], {| |},
- * elements), wikitext_emit.c writes text without what is dropped, and its lines become paragraphs.
+ * elements), wikitext_emit.c writes text without the parts that are dropped, and its lines become paragraphs.
  *
  * The rule: bytes out are a function of bytes in.  Nothing goes back in the text; nesting and work are
- * limited by counts, never by a clock; markup that is not closed is text without its marks.
- * What is kept is what WikiExtractor keeps, as docs/decisions/0050_wikitext.md lists it. */
+ * limited by counts, never by a clock; markup that is not closed is text without its marks.  The parts that
+ * WikiExtractor keeps are kept, as docs/decisions/0050_wikitext.md lists them. */
 #ifndef KILN_CORPUS_WIKITEXT_H
 #define KILN_CORPUS_WIKITEXT_H
 

@@ -1,5 +1,6 @@
-/* wikitext_emit: the second pass over a page: writes its text, line for line, without what is dropped, and
- * with the common templates expanded.  Links are in wikitext_links.c, templates in wikitext_templates.c.
+/* wikitext_emit: the second pass over a page: writes its text, line for line, without the parts that are
+ * dropped, and with the common templates expanded.  Links are in wikitext_links.c, templates in
+ * wikitext_templates.c.
  *
  * The rule: markup is read once, from left to right; the spans of the first pass say where things end.  The
  * content of a link or an expanded template is written after the place where that began, and replaced at its

@@ -111,7 +111,7 @@ struct conversion {
     bool has_decimals;
     int decimals;                 /* asked for */
     int64_t digits;               /* digits of the result in all, if asked for; else -1 */
-    struct wikitext_value middle; /* adj=mid: what follows the unit */
+    struct wikitext_value middle; /* adj=mid: text after the unit */
 };
 
 static bool option_is(const struct wikitext_emit *e, const char *key, const char *value)

@@ -1,5 +1,5 @@
-/* wikitext_quantities: {{convert}}, a quantity in two units, and numbers as they are written.  What cannot be
- * converted is written as it is.
+/* wikitext_quantities: {{convert}}, a quantity in two units, and numbers as they are written.  A quantity
+ * that cannot be converted is written as it is.
  * Source: the English Wikipedia's Module:Convert and Module:Convert/data. */
 #ifndef KILN_CORPUS_WIKITEXT_QUANTITIES_H
 #define KILN_CORPUS_WIKITEXT_QUANTITIES_H

@@ -1,6 +1,6 @@
 /* wikitext_spans: the first pass over a page: which marks belong together.  It finds comments, elements,
- * templates, links and tables with the ends of each, so that the next pass can leave out what is dropped
- * without looking inside, and never has to go back.
+ * templates, links and tables with the ends of each, so that the next pass can leave out the parts that are
+ * dropped without looking inside, and never has to go back.
  *
  * The rule: one stack of what is open, as in MediaWiki's preprocessor; each byte is pushed, popped and passed
  * over at most once.  {{ }} closes over links, tables and elements that are open inside; a link ends with its

@@ -1,5 +1,5 @@
-/* wikitext_tags: the elements of HTML and of MediaWiki's extensions that occur in pages, and what becomes of
- * them.  Source: the lists of WikiExtractor (docs/decisions/0050_wikitext.md), MediaWiki's Sanitizer.php. */
+/* wikitext_tags: the elements of HTML and of MediaWiki's extensions that occur in pages, and their treatment.
+ * Source: the lists of WikiExtractor (docs/decisions/0050_wikitext.md), MediaWiki's Sanitizer.php. */
 #ifndef KILN_CORPUS_WIKITEXT_TAGS_H
 #define KILN_CORPUS_WIKITEXT_TAGS_H
 
@@ -12,7 +12,7 @@ enum wikitext_tag_kind {
     WIKITEXT_TAG_FORMULA, /* dropped like RAW, and "formula_1" is written */
     WIKITEXT_TAG_CODE,    /* dropped like RAW, and "codice_1" is written */
     WIKITEXT_TAG_NOWIKI,  /* the content is text */
-    WIKITEXT_TAG_DROP,    /* dropped with what is in it; nests: <div> */
+    WIKITEXT_TAG_DROP,    /* dropped with its content; nests: <div> */
     WIKITEXT_TAG_ITEM,    /* dropped like DROP, and ends where another begins: <li> */
     WIKITEXT_TAG_INLINE,  /* dropped like DROP, and ends with its paragraph: <small> */
     WIKITEXT_TAG_STRIP,   /* the tags go, the content stays: <b> */

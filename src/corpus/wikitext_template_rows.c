@@ -197,7 +197,7 @@ static bool is_yes(struct wikitext_value value)
     return value.n > 0 && (value.text[0] == 'y' || value.text[0] == 'Y' || value.text[0] == '1');
 }
 
-/* "14 March 1879" or "March 14, 1879", of the first three arguments; what is missing is left out. */
+/* Writes "14 March 1879" or "March 14, 1879" from the first three arguments; missing ones are left out. */
 static void put_date(struct wikitext_emit *e, bool day_first)
 {
     struct wikitext_value month = wikitext_values_argument(e, 2);

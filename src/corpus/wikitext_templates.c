@@ -45,7 +45,7 @@ static const struct wikitext_template *find(const struct wikitext_emit *e, const
 }
 
 struct name {
-    char text[NAME_BYTES + 1]; /* in lower case, with single spaces */
+    char text[NAME_BYTES + 1]; /* name in lower case, with single spaces */
     size_t n;
     size_t begin, end; /* where it was read in markup */
 };
@@ -112,7 +112,7 @@ void wikitext_templates_open(struct wikitext_emit *e, const struct wikitext_span
 
 /* ---- what it stands for ---- */
 
-/* Appends what is between braces; returns where it ends.  `given`: whether there is any. */
+/* Appends the text between braces; returns its end.  `given`: whether there is any. */
 static const char *write_field(struct wikitext_emit *e, const struct wikitext_template *t, const char *field,
                                bool *given)
 {

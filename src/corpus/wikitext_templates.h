@@ -1,8 +1,8 @@
 /* wikitext_templates: the templates that stand for text in the middle of sentences: {{convert|5|km}},
- * {{lang|fr|mot}}, {{as of|2010}}.  The others are dropped with what is in them: boxes, notes, citations.
+ * {{lang|fr|mot}}, {{as of|2010}}.  The others are dropped with their content: boxes, notes, citations.
  *
  * The rule: a template is a row of a table, never its definition in the dump, so that a page needs no other
- * page.  What it writes is what the English Wikipedia shows, as text.
+ * page.  It writes the text that the English Wikipedia shows.
  * Source: the documentation of each template on the English Wikipedia. */
 #ifndef KILN_CORPUS_WIKITEXT_TEMPLATES_H
 #define KILN_CORPUS_WIKITEXT_TEMPLATES_H

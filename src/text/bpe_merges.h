@@ -44,8 +44,8 @@ struct bpe_merges {
 struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source);
 
 /* Adds the next merge, of the pieces of two texts as files write them, with the number `line` of its line or
- * entry in `source`. Of a merge that is listed twice the later place counts, as in Hugging Face's
- * tokenizers. STATUS_DATA: one of them, or both together, is no piece. */
+ * entry in `source`. The later place of a merge that is listed twice counts, as in Hugging Face's tokenizers.
+ * STATUS_DATA: one of them, or both together, is no piece. */
 struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struct text_bytes right,
                              const char *source, int64_t line);
 

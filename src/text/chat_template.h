@@ -18,7 +18,7 @@ struct chat_template {
 
 /* The template of chat_template.jinja, else of "chat_template" in tokenizer_config.json: a string, or the one
  * that is named "default" of a list.  *exists is false where there is none.  STATUS_DATA names the line, and
- * what is wrong or not read by kiln.  The special tokens are the tokenizer's. */
+ * the part that is wrong or not read by kiln.  The special tokens are the tokenizer's. */
 struct status chat_template_open(struct chat_template *t, bool *exists, const char *directory,
                                  const struct tokenizer *tokenizer);
 

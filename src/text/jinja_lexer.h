@@ -30,13 +30,13 @@ struct jinja_lexer {
     struct buf source; /* text with "\n" as the ends of lines */
     size_t at;
     int line;
-    bool begins_line;           /* whether a line begins where the last token ended */
+    bool begins_line;           /* a line begins where the last token ended */
     struct jinja_token *tokens; /* [n], the last is JINJA_TOKEN_END */
     int n;
     size_t capacity;
 };
 
-/* STATUS_DATA names the line and what is wrong. */
+/* STATUS_DATA names the line and the fault. */
 struct status jinja_lexer_read(struct jinja_lexer *l, const char *text, size_t n);
 
 /* Safe on a zeroed struct and after a failed read. */

@@ -1,6 +1,6 @@
 /* jinja_parser: the place in the tokens of a template, and the nodes that are made of them: what the parsers
- * of statements (jinja_tree) and of expressions (jinja_expression) share.  They go down recursively, as
- * jinja2/parser.py.  An error sticks in `status` and moves to the end of the tokens, where loops end. */
+ * of statements (jinja_tree) and of expressions (jinja_expression) share.  Both parse by recursive descent,
+ * as jinja2/parser.py.  An error sticks in `status` and moves to the end of the tokens, where loops end. */
 #ifndef KILN_TEXT_JINJA_PARSER_H
 #define KILN_TEXT_JINJA_PARSER_H
 
@@ -29,15 +29,15 @@ bool jinja_parser_take_operator(struct jinja_parser *p, const char *text);
 bool jinja_parser_take_name(struct jinja_parser *p, const char *text);
 void jinja_parser_expect_operator(struct jinja_parser *p, const char *text);
 
-/* Fail, and return 0: with a message; at a token that is not what has to be there; by the name of what is no
- * part of the language that kiln reads. */
+/* Fail, and return 0: with a message; at a token other than the required one; at a name that is no part of
+ * the language that kiln reads. */
 int jinja_parser_fail(struct jinja_parser *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int jinja_parser_fail_here(struct jinja_parser *p, const char *wanted);
 int jinja_parser_refuse(struct jinja_parser *p, const char *what, const struct jinja_token *t);
 int jinja_parser_fail_memory(struct jinja_parser *p);
 
 /* False: the parse has failed, as the template is nested too deep.  Else jinja_parser_leave ends it, and
- * returns what was made. */
+ * returns the node that was made. */
 bool jinja_parser_enter(struct jinja_parser *p);
 int jinja_parser_leave(struct jinja_parser *p, int made);
 

@@ -315,7 +315,7 @@ static json_t *evaluate(struct jinja_renderer *r, int at)
 
 /* ---- statements ---- */
 
-/* Renders statements whose names nobody else sees. */
+/* Renders statements whose names are not seen outside of them. */
 static void render_scope(struct jinja_renderer *r, int body)
 {
     int n = r->n, frame = r->frame;

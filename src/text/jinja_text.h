@@ -22,7 +22,8 @@ size_t jinja_text_at(const char *text, size_t n, int64_t character);
 /* The byte where `part` is found first; n: nowhere. */
 size_t jinja_text_find(const char *text, size_t n, const char *part, size_t n_part);
 
-/* Letter case of each character by itself, which stays one.  Difference: Python makes SS of a sharp s. */
+/* Converts the letter case of each character, which stays one character.  Difference: Python makes SS of a
+ * sharp s. */
 enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_CAPITALIZED, JINJA_TITLE };
 void jinja_text_case(struct buf *out, const char *text, size_t n, enum jinja_case to);
 

@@ -75,7 +75,7 @@ struct jinja_tree {
     int root; /* the first statement */
 };
 
-/* Parses text[0..n). STATUS_DATA names the line, and what is wrong or not read by kiln. */
+/* Parses text[0..n). STATUS_DATA names the line, and the part that is wrong or not read by kiln. */
 struct status jinja_tree_parse(struct jinja_tree *t, const char *text, size_t n);
 
 /* Safe on a zeroed struct and after a failed parse. */

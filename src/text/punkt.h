@@ -6,7 +6,7 @@
  * Source: Kiss & Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection", Computational
  * Linguistics 32, sections 3 and 4 (doi:10.1162/coli.2006.32.4.485), as NLTK's PunktSentenceTokenizer has it.
  *
- * The rule: an answer depends on the two words and on what was learned, and reading changes nothing, so that
+ * The rule: an answer depends on the two words and on the learned model, and reading changes nothing, so that
  * threads share one. */
 #ifndef KILN_TEXT_PUNKT_H
 #define KILN_TEXT_PUNKT_H

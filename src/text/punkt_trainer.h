@@ -4,7 +4,7 @@
  * abbreviations, pairs that belong together, and words that begin sentences.
  * Source: Kiss & Strunk 2006 (doi:10.1162/coli.2006.32.4.485), with the constants of NLTK's PunktTrainer.
  *
- * The rule: what is learned depends on the text alone, not on addresses or threads.  Memory is bounded: at
+ * The rule: the learned model depends on the text alone, not on addresses or threads.  Memory is bounded: at
  * most PUNKT_TRAINER_WORDS different words, twice that with their stems, and PUNKT_TRAINER_PAIRS pairs, so
  * under 500 MB for any text.  Words that come when a table is full are counted, but nothing is learned of
  * them. */
@@ -38,7 +38,7 @@ void punkt_trainer_fini(struct punkt_trainer *t);
 /* Reads a paragraph. */
 struct status punkt_trainer_add(struct punkt_trainer *t, const char *text, size_t n);
 
-/* Sets `p`, zeroed, to what was learned; after it the trainer can only be ended. */
+/* Sets `p`, zeroed, to the learned model; after it the trainer can only be ended. */
 struct status punkt_trainer_finish(struct punkt_trainer *t, struct punkt *p);
 
 #endif

@@ -25,7 +25,7 @@ struct sentence {
 };
 
 /* Finds the next sentence of text[0..n), a paragraph, from *at (0 to begin) and moves *at past it; false if
- * there is none left.  `p`: what was learned of the text's words; NULL: nothing. */
+ * there is none left.  `p`: the model that was learned of the text's words; NULL: none. */
 bool sentence_next(struct sentence *s, size_t *at, const struct punkt *p, const char *text, size_t n);
 
 #endif

@@ -6,7 +6,7 @@
  *   - tokenizer_config.json names them by their texts, "eos_token"; so does special_tokens_map.json, which
  *     counts where the former has no "added_tokens_decoder" (files before version 4.34);
  *   - generation_config.json, else config.json, has the ids, one or a list, that end a text which a model
- *     continues ("eos_token_id"). Where no file names the token, they name it for documents and prompts too,
+ *     continues ("eos_token_id"). If no file names the token, they name it for documents and prompts too,
  *     if it is a special one: a config.json often has the ids of its class, which here are any pieces;
  *   - what no file says is found by the names that GPT-2, BLOOM and BERT gave their tokens. */
 #ifndef KILN_TEXT_SPECIAL_TOKENS_H
@@ -15,7 +15,7 @@
 #include "text/tokenizer.h"
 
 /* Completes a tokenizer that has its pieces and added tokens. `directory` has the files; NULL: names alone
- * count. What a file says of a token that the vocabulary lacks is warned of and not used. STATUS_DATA: a
+ * count. A setting of a file for a token that the vocabulary lacks is warned of and not used. STATUS_DATA: a
  * file is no JSON. */
 struct status special_tokens_find(struct tokenizer *t, const char *directory);
 

@@ -58,7 +58,7 @@ struct tokenizer {
     /* Hash of the files that decide the ids (tokenizer_set_files): goes into every artefact made with
      * them. */
     uint64_t hash;
-    void *vocabulary; /* the kind's own */
+    void *vocabulary; /* vocabulary of the kind */
 
     struct input_frame frame;  /* frame of tokenizer.json; tokenizer_frame returns the one that holds */
     struct added_tokens added; /* the special tokens, and those that were given later */
@@ -158,7 +158,7 @@ struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const
 /* The memory that encoding writes to.  Belongs to one thread. */
 struct tokenizer_scratch {
     const struct tokenizer *tokenizer;
-    void *own; /* the kind's */
+    void *own; /* scratch of the kind */
 };
 
 /* Borrows the tokenizer, which must neither move nor end before it.  Fini is safe on a zeroed struct and

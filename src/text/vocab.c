@@ -86,7 +86,7 @@ static struct vocab_slot *find_slot(const struct vocab *v, uint64_t hash, bool c
     }
 }
 
-/* A bit for each piece, so that most of what is no piece is turned away in the cache (Bloom 1970, with one
+/* A bit for each piece, so that most texts that are no piece are rejected in the cache (Bloom 1970, with one
  * hash). */
 static uint64_t *filter_word(const struct vocab *v, uint64_t hash)
 {

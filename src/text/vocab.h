@@ -23,7 +23,7 @@ struct vocab {
     char *text; /* [text_bytes] the file as read */
     size_t text_bytes;
     uint32_t *starts;  /* [n] offset of each piece in text */
-    uint16_t *lengths; /* [n] its bytes */
+    uint16_t *lengths; /* [n] bytes of each piece */
     int32_t n;         /* pieces */
     /* ids of [PAD] [UNK] [CLS] [SEP] [MASK]; -1: there is none, but for [UNK] */
     int32_t pad, unk, cls, sep, mask;

@@ -1,11 +1,11 @@
 /* word_cache: from the bytes of a run of text to the ids of its tokens, for one thread.
  *
  * On natural text few words make most of the text (Zipf's law), so nearly all runs are found here.  The rule:
- * what is found is what encoding the run gives, whatever was cached before: an entry holds the complete run
- * and is compared with it.  The size is fixed; a new entry replaces an older one with the same hash.  Of a
- * pair, the first entry was found last: a new one replaces the second, and one that is found there becomes
- * the first.  So words that occur once do not drive out those that are found, and nearly all that is found is
- * first.
+ * a lookup returns the ids that encoding the run gives, whatever was cached before: an entry holds the
+ * complete run and is compared with it.  The size is fixed; a new entry replaces an older one with the same
+ * hash.  Of a pair, the first entry was found last: a new one replaces the second, and one that is found
+ * there becomes the first.  So words that occur once do not drive out those that are found, and nearly all
+ * that is found is first.
  *
  * Two tables, both of pairs of entries: short ones for runs of up to 16 bytes and up to 3 ids, long ones for
  * up to 32 bytes and 7 ids.  A run is kept with zeros after it.  A short entry with more ids than it holds

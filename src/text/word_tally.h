@@ -4,7 +4,7 @@
  * Threads count words in tables of their own (text/word_counter.h) and hand over each table that is full.  It
  * is sorted; up to WORD_TALLY_MEMORY_WORDS stay in memory, further tables go to a file without a name.
  * Reading merges all of them.  The rule: the words come in the order of their bytes, each once, with its
- * exact count, so neither the number of threads nor what was written to the file changes anything. */
+ * exact count, so neither the number of threads nor the use of the file changes anything. */
 #ifndef KILN_TEXT_WORD_TALLY_H
 #define KILN_TEXT_WORD_TALLY_H
 

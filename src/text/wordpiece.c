@@ -197,10 +197,9 @@ static void encode_part(struct wordpiece_scratch *t, const char *part, size_t n)
     }
 }
 
-/* Encodes a run that the cache lacks.  It is cut at code points above ASCII that are white
- * space or stand alone: what is on either side of them does not depend on the other.  So text without white
- * space, such as Chinese, costs a table's look-up a character, and the quotes of a word do not make it
- * another word. */
+/* Encodes a run that the cache lacks.  It is cut at code points above ASCII that are white space or stand
+ * alone: the words on either side of them do not depend on the other side.  So text without white space, such
+ * as Chinese, costs a table's look-up a character, and the quotes of a word do not make it another word. */
 static __attribute__((noinline)) void encode_unknown(struct wordpiece_scratch *t, const char *run, size_t n)
 {
     size_t start = 0;

@@ -2,8 +2,7 @@
  * store, data/bert/shard_loader from HDF5 shards.
  *
  * The rule: the contents of step s and of held-out batch i depend only on the source's configuration and on s
- * or
- * i. */
+ * or i. */
 #ifndef KILN_DATA_BATCH_SOURCE_H
 #define KILN_DATA_BATCH_SOURCE_H
 
@@ -11,12 +10,12 @@
 
 struct batch_source {
     const void *self;                  /* borrowed; NULL: there is no source */
-    const struct batch_layout *layout; /* of every batch */
-    struct batch_limits limits;        /* of every micro-batch and held-out batch */
+    const struct batch_layout *layout; /* layout of every batch */
+    struct batch_limits limits;        /* limits of every micro-batch and held-out batch */
     int64_t n_micro;                   /* micro-batches of a step */
 
     /* Fills `out`, whose micro-batches have these limits, with those of step `step` (from 1) from
-     * out->first_micro on: the whole step or, where ranks share it, a part.  Counts those.  One thread at a
+     * out->first_micro on: all of the step or, where ranks share it, a part.  Counts those.  One thread at a
      * time. */
     struct status (*fill)(const void *self, int64_t step, struct batch_step *out);
 

@@ -89,7 +89,8 @@ static struct status count_different(const struct table_file *t, int64_t column,
     return s;
 }
 
-/* Of two columns without names, the labels are those that repeat more; *column is -1 for other tables. */
+/* Finds the labels among two columns without names: the cells that repeat more.  *column is -1 for other
+ * tables. */
 static struct status find_unnamed_labels(const struct table_file *t, int64_t *column)
 {
     int64_t first, second;
@@ -135,7 +136,7 @@ static struct status find_texts(struct class_examples *e, const struct class_col
                            "--text_column_name and --text_pair_column_name");
 }
 
-/* That labels are missing is said where they are asked for. */
+/* Finds the columns.  A missing column of labels is no error here, but where labels are read. */
 static struct status find_columns(struct class_examples *e, const struct class_columns *c)
 {
     const struct table_file *t = &e->table;

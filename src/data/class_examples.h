@@ -8,11 +8,11 @@
 #include "data/label_kind.h"
 #include "data/table_file.h"
 
-/* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual
- * name or, of two columns without names, the one with fewer different cells for the labels, and the other. */
+/* Columns by name, in upper or lower case, or by number from 1.  NULL: those with a usual name or, of two
+ * columns without names, the one with fewer different cells for the labels, and the other. */
 struct class_columns {
     const char *text, *pair, *label;
-    char separator;       /* of labels in a cell */
+    char separator;       /* separates the labels in a cell */
     const char *encoding; /* corpus/text_file.h's; NULL: UTF-8 */
     bool no_header;       /* the first line of a table is a row */
 };
@@ -20,7 +20,7 @@ struct class_columns {
 struct class_examples {
     struct table_file table;
     int64_t text, pair, label, id; /* columns; -1: there is none */
-    const char *label_name;        /* that was asked for; NULL: a usual one */
+    const char *label_name;        /* name that was asked for; NULL: a usual one */
     char separator;
     struct encoded_texts texts; /* by class_examples_encode */
     struct buf scores;          /* float: of each pair, by class_examples_encode_pairs */

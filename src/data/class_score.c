@@ -19,7 +19,7 @@ struct measures {
     double precision, recall, f1;
 };
 
-/* One row, or all rows that are alike: the true label and the predicted one. */
+/* One row, or all rows with the same two labels: the true label and the predicted one. */
 struct decision {
     int64_t meant, said, count;
 };
@@ -242,7 +242,7 @@ static int by_labels(const void *a, const void *b)
                                 : (x->said > y->said) - (x->said < y->said);
 }
 
-/* Most first; those that are as many by their labels. */
+/* Orders by count, the largest first; equal counts by their labels. */
 static int by_count(const void *a, const void *b)
 {
     const struct decision *x = a, *y = b;

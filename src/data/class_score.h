@@ -2,9 +2,9 @@
  * them.
  *
  * Single-label: accuracy, Matthews' correlation, and F1: that of label 1 if there are two labels, else the
- * macro mean over the labels that occur, and the micro F1 over all decisions.  Multi-label: accuracy of whole
- * rows, macro and micro F1.  Regression: Pearson's and Spearman's correlation, mean squared error. 0 / 0
- * counts as 0.
+ * macro mean over the labels that occur, and the micro F1 over all decisions.  Multi-label: accuracy of
+ * complete rows, macro and micro F1.  Regression: Pearson's and Spearman's correlation, mean squared error.
+ * A quotient 0 / 0 counts as 0.
  *
  * The same counts make tables for a page: precision, recall and F1 of each label, and which labels were
  * confused.  A table is JSON, as report/report_chart draws it. */

@@ -70,7 +70,7 @@ struct scan {
     struct conll_span columns[CONLL_MOST_COLUMNS];
     int64_t n_rows, n_sentences;
     int64_t next; /* number that the next row of the sentence has, if rows are numbered */
-    int64_t base; /* of the first row: 0 or 1 */
+    int64_t base; /* number of the first row: 0 or 1 */
     bool last_is_empty, is_prose;
     bool has_commas; /* every row is one column, with a comma or semicolon inside */
 };
@@ -121,8 +121,8 @@ static bool ends_like_sentence(struct conll_span word)
     return has_small_letter(word) && strchr(".!?", word.text[word.n - 1]) != NULL;
 }
 
-/* Whether a row that is a whole sentence may be a line of prose: no label like O, B-PER or NN at its end, or
- * words before it. */
+/* Whether a row that is a complete sentence may be a line of prose: no label like O, B-PER or NN at its end,
+ * or words before it. */
 static bool may_be_prose(const struct conll_span *columns, int n_columns)
 {
     struct conll_span last = columns[n_columns - 1];

@@ -36,9 +36,9 @@ struct conll_row {
 
 struct conll_file {
     struct text_file file;
-    struct label_names names;   /* of the columns, where they have some */
-    struct label_names labels;  /* of rows that do not begin with # */
-    int64_t first_line;         /* of the first row; 0: there is none */
+    struct label_names names;   /* names of the columns, where they have some */
+    struct label_names labels;  /* labels of rows that do not begin with # */
+    int64_t first_line;         /* line of the first row; 0: there is none */
     int n_columns, word, label; /* columns from 0; label -1: there is none */
     bool has_tabs, is_numbered; /* rows begin with their numbers */
     bool underscore_is_absent;  /* in the column of labels */

@@ -102,7 +102,7 @@ struct status encoded_texts_fit(struct encoded_texts *t, struct token_range a, c
         a.first += n_a - a.n;
         second.first += n_b - second.n;
     } else if (b == NULL) {
-        t->ids.n = (size_t)(a.first + a.n); /* what is lost needs no room */
+        t->ids.n = (size_t)(a.first + a.n); /* tokens that are cut off need no memory */
     }
     return encoded_texts_add_tokens(t, a, b != NULL ? &second : NULL);
 }
@@ -170,7 +170,7 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     if (t->width == 0) {
         return;
     }
-    int64_t first = t->of_tokens ? row : out->n_sequences - 1; /* of its rows of labels */
+    int64_t first = t->of_tokens ? row : out->n_sequences - 1; /* first of the sequence's rows of labels */
     int32_t *labels = out->fields[TEXT_CLASS_LABELS] + first * t->width;
     memset(labels, -1, (size_t)((t->of_tokens ? n : 1) * t->width) * sizeof *labels); /* in fp32, no number */
     if (t->labels.n > 0) {

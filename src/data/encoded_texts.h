@@ -12,7 +12,7 @@
 #include "data/example_source.h"
 #include "text/tokenizer.h"
 
-/* What a text of too many tokens loses; TEXT_CUT_NOTHING: it is refused. */
+/* The part that a text of too many tokens loses; TEXT_CUT_NOTHING: it is refused. */
 enum text_cut { TEXT_CUT_END, TEXT_CUT_BEGINNING, TEXT_CUT_NOTHING };
 
 struct token_range {
@@ -26,7 +26,7 @@ struct encoded_text {
 };
 
 struct encoded_texts {
-    struct input_frame frame; /* of the tokenizer */
+    struct input_frame frame; /* special tokens of the tokenizer */
     int64_t limit;            /* tokens of a sequence, special ones included */
     enum text_cut cut;        /* the ends are lost, unless the caller sets it */
     bool of_tokens;           /* `width` labels for each token of ids; else for each sequence */
@@ -52,12 +52,13 @@ struct status encoded_texts_tokenize(struct encoded_texts *t, struct token_range
 struct status encoded_texts_add_tokens(struct encoded_texts *t, struct token_range a,
                                        const struct token_range *b);
 
-/* Appends text a, with `b` behind it unless that is NULL, and cuts what is too long.  STATUS_USAGE: the
- * limit leaves no room for the special tokens.  STATUS_DATA: nothing is to be cut, and it is too long. */
+/* Appends text a, with `b` after it unless that is NULL, and cuts what is too long.  STATUS_USAGE: the
+ * special tokens alone are more than the limit.  STATUS_DATA: nothing is to be cut, and it is too long. */
 struct status encoded_texts_add(struct encoded_texts *t, struct tokenizer_scratch *scratch,
                                 struct text_bytes a, const struct text_bytes *b);
 
-/* The same of tokens in ids. */
+/* Appends a sequence of tokens in ids, and cuts what is too long; `b` is NULL unless it is a pair.
+ * STATUS_DATA: nothing is to be cut, and it is too long; or it has no tokens.  STATUS_MEMORY. */
 struct status encoded_texts_fit(struct encoded_texts *t, struct token_range a, const struct token_range *b);
 
 /* Lengths of two texts after truncation to `room` tokens in all. */
@@ -70,7 +71,7 @@ bool encoded_texts_next_window(struct token_range *window, int64_t n, int64_t ro
 /* Sequence i; borrowed until the next is added. */
 const struct encoded_text *encoded_texts_get(const struct encoded_texts *t, int64_t i);
 
-/* Of sequence i: the number of its tokens and of those in segment 0, and the place of text b. */
+/* Number of tokens of sequence i; number of those in segment 0; place of text b in the sequence. */
 int64_t encoded_texts_length(const struct encoded_texts *t, int64_t i);
 int64_t encoded_texts_first_length(const struct encoded_texts *t, int64_t i);
 int64_t encoded_texts_second_at(const struct encoded_texts *t, int64_t i);

@@ -9,7 +9,7 @@
 
 static const char usual[] = "LABEL_";
 
-/* Whether the name is `prefix` and a whole number from 0 to n - 1, and that number. */
+/* Whether the name is `prefix` and an integer from 0 to n - 1, and that number. */
 static bool number_of(int64_t *number, const char *name, const char *prefix, int64_t n)
 {
     size_t skip = strlen(prefix);

@@ -10,7 +10,7 @@
 struct label_kind {
     const struct model_labels *model; /* borrowed */
     bool is_labelled;                 /* the file has labels, and they are read; set by label_kind_read */
-    const char *path;                 /* of the file, borrowed, for messages */
+    const char *path;                 /* path of the file, borrowed, for messages */
     struct label_names file;          /* sorted; owned */
     bool by_number;
 };

@@ -44,7 +44,7 @@ static void take(struct shelves *s, int64_t length, struct pack_row *r)
     r->masked += s->problem->masked[i];
 }
 
-/* Whether the row has room for the predictions of the first sequence of this length and of the first of
+/* Whether the row has space for the predictions of the first sequence of this length and of the first of
  * another. */
 static bool fits(const struct shelves *s, const struct pack_row *r, int64_t length, int64_t other)
 {

@@ -2,8 +2,8 @@
  *
  * Row by row: the longest sequence left, then either two that fill the row exactly, one of them as short as
  * possible, or the longest that fits.  Rows of three are made as often as the mean length of the remaining
- * sequences requires.  A row has at most three sequences and room for their predictions.  No sequence is left
- * out.  O(n S).
+ * sequences requires.  A row has at most three sequences and space for their predictions.  No sequence is
+ * left out.  O(n S).
  *
  * The limit of three comes from the layout.  Krell et al. 2021 (arXiv:2107.02027) choose mixtures of exact
  * rows by least squares; tests/data/test_pack_nnls.c compares these rows with theirs. */

@@ -8,12 +8,12 @@
 #include <string.h>
 
 /* Distances, each on two sides; and rounds of the iteration.  With 256 columns and 10 million words the fifth
- * turns the middle one of the subspace's directions by 6 degrees, the weakest by 13. */
+ * round rotates the middle one of the subspace's directions by 6 degrees, the weakest by 13. */
 enum { N_DISTANCES = 2, N_SIDES = 2 * N_DISTANCES, N_ROUNDS = 5 };
 
 enum { NO_TOKEN = -1 };
 
-#define LEAST_SQUARE 1e-10 /* of a direction beside those before it: below, it is rounding of fp32 */
+#define LEAST_SQUARE 1e-10 /* squared part of a direction outside those before it; less is rounding of fp32 */
 
 /* The neighbours of each token on one side, as often as they stand there. */
 struct neighbours {
@@ -30,10 +30,10 @@ struct sparse {
 
 struct ppmi {
     int64_t n_words, n_columns;
-    int32_t *text; /* [n_text] the sentences that are counted, N_DISTANCES times NO_TOKEN behind each */
+    int32_t *text; /* [n_text] the sentences that are counted, N_DISTANCES times NO_TOKEN after each */
     int64_t n_text;
     struct neighbours around[N_SIDES]; /* side 2k: k + 1 tokens ahead; side 2k + 1: as far back */
-    struct sparse sides[N_SIDES];      /* of these: P_1, P_1^T, P_2, P_2^T */
+    struct sparse sides[N_SIDES];      /* matrices P_1, P_1^T, P_2, P_2^T */
     float *q, *w_w_q, *w_q;            /* [n_words, n_columns]: Q, W W^T Q, and P^T Q of one side */
     double *factor, *spread;           /* [n_columns, n_columns]: L, L C */
     double *cosines;                   /* [4 n_columns] cos(i pi / (2 n_columns)) */
@@ -98,7 +98,7 @@ static struct status read_text(struct ppmi *p, const struct indexed *store)
     return s;
 }
 
-/* Of the token at place i of the text; NO_TOKEN at both ends of a sentence. */
+/* The neighbour of the token at place i of the text; NO_TOKEN at both ends of a sentence. */
 static int32_t neighbour(const struct ppmi *p, int side, int64_t i)
 {
     int64_t at = side % 2 == 0 ? i + side / 2 + 1 : i - side / 2 - 1;
@@ -321,8 +321,8 @@ static struct status find_subspace(struct ppmi *p, uint64_t seed)
 }
 
 /* L C, with C orthogonal, that of a discrete cosine transform.  Columns of Q are nearly the singular vectors,
- * the leading ones first, so the first columns of Q L have most of the vectors' squares; in Q L C all have
- * about as many, as optimizers that scale each element by itself want it. */
+ * the leading ones first, so the first columns of Q L have most of the vectors' squares; in Q L C all columns
+ * have about the same share, as optimizers that scale each element by itself need it. */
 static void spread_columns(void *context, int part, int n_parts)
 {
     const struct ppmi *p = context;

@@ -1,6 +1,6 @@
 /* ppmi_vectors: word vectors of a token store, from which a new model's word embeddings can begin.
  *
- * What stands beside a token describes it.  Let n_d(a, b) count how often b follows a at distance d in a
+ * The neighbours of a token describe it.  Let n_d(a, b) count how often b follows a at distance d in a
  * sentence, n_d(a, .) and n_d(., b) its sums.  P_d, of elements max(0, ln(n_d(a, b) n_d(., .) / (n_d(a, .)
  * n_d(., b)))), is their positive pointwise mutual information. The rows of W = [P_1 P_1^T P_2 P_2^T]
  * describe tokens by both neighbours on both sides; the vectors are their best approximation in n_columns
@@ -20,8 +20,8 @@
 /* Tokens that are counted at most: of a larger store every second document, every third, and so on. */
 enum { PPMI_MOST_TOKENS = 1 << 24 };
 
-/* Fills `vectors` [n_words, n_columns] with the vectors of the tokens 0 .. n_words - 1.  A token that never
- * stands beside another more often than by chance has zeros.  `seed`: of the first guess of the iteration.
+/* Fills `vectors` [n_words, n_columns] with the vectors of the tokens 0 .. n_words - 1.  A token that is
+ * never next to another more often than by chance has zeros.  `seed` draws the first guess of the iteration.
  * STATUS_DATA: the store has a token that is not below n_words; STATUS_MEMORY. */
 struct status ppmi_vectors(float *vectors, const struct indexed *store, int64_t n_words, int64_t n_columns,
                            uint64_t seed);

@@ -11,7 +11,7 @@
 
 struct prefetch_slot {
     struct batch_step step;
-    struct status status; /* of filling it */
+    struct status status; /* status of filling it */
     int64_t number;       /* the last step that was finished in it */
 };
 

@@ -1,8 +1,9 @@
-/* shard_directory: the HDF5 files of a directory, and the JSON file beside it that says how they were packed.
+/* shard_directory: the HDF5 files of a directory, and the JSON file next to it that says how they were
+ * packed.
  *
  * The rule: the files are those whose names end in .hdf5 or .h5, in byte order; if some of their names
  * contain the wanted word ("training" or "test"), only those count.  Packed data DIR has DIR_metadata.json
- * beside it, as the replaced packing tool writes it. */
+ * next to it, as the replaced packing tool writes it. */
 #ifndef KILN_DATA_SHARD_DIRECTORY_H
 #define KILN_DATA_SHARD_DIRECTORY_H
 
@@ -25,7 +26,8 @@ enum { SHARD_DIRECTORY_PATH_BYTES = 1024 };
  * hdf5` writes them, in DIRECTORY/word.  If there are none: false, and the directory itself. */
 bool shard_directory_find(char found[SHARD_DIRECTORY_PATH_BYTES], const char *directory, const char *word);
 
-/* The same for the test shards that belong to a directory called "training": in DIRECTORY/../test. */
+/* Finds the test shards that belong to `training`, a directory called "training": in DIRECTORY/../test.
+ * False if there are none, or the directory has another name. */
 bool shard_directory_find_test(char found[SHARD_DIRECTORY_PATH_BYTES], const char *training);
 
 /* Lists the files for `word`.  STATUS_DATA if there are none. */
@@ -37,7 +39,7 @@ struct shard_packing {
     int64_t seq_length;   /* S */
     int64_t n_sequences;  /* before packing */
     int64_t n_packs;      /* after */
-    int64_t n_tokens;     /* of all sequences */
+    int64_t n_tokens;     /* tokens of all sequences */
     int64_t n_strategies; /* distinct lists of the lengths in a pack */
     /* the most frequent, as indices in the sorted list of strategies; -1: there are fewer */
     int64_t top_strategies[8];

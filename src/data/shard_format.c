@@ -101,7 +101,8 @@ struct status shard_format_check(const struct shard_shape *shape, const char *pa
             "%s has sequences of %lld tokens with %lld predictions; they must have %d to %d "
             "tokens, and at most as many predictions",
             path, (long long)s, (long long)p, MIN_SEQ_LENGTH, MAX_SEQ_LENGTH);
-    uint64_t row_bytes = (uint64_t)(13 * s + 8 * p + 9 * BERT_RECORDS_MAX_PACKED); /* of the larger layout */
+    /* bytes of a row in the larger layout */
+    uint64_t row_bytes = (uint64_t)(13 * s + 8 * p + 9 * BERT_RECORDS_MAX_PACKED);
     FAIL_IF(shape->n < 1 || (uint64_t)shape->n > MAX_BYTES / row_bytes, STATUS_DATA,
             "%s has %lld records of %lld tokens; a file must have at least one, and less "
             "than %llu GiB of them",

@@ -18,7 +18,7 @@ struct packing_run {
     struct shard_packer *packer;
     struct temporary work; /* where the files are made */
     struct batch one;
-    struct shard_shape shape; /* of a file of the output, with n the rows that it has room for */
+    struct shard_shape shape; /* shape of an output file, with n the rows that fit into it */
     void *memory;
     int64_t n_rows, n_files;
     struct pack_strategies strategies;
@@ -185,7 +185,7 @@ static struct status pack_input(struct packing_run *r, struct input *in, int64_t
     return s;
 }
 
-/* Reads the file behind this one meanwhile. */
+/* Packs a file of the input, while the process reads the next one. */
 static struct status pack_file(struct packing_run *r, int64_t file)
 {
     struct shard_packer *p = r->packer;

@@ -10,14 +10,14 @@
 #include "data/shard_directory.h"
 #include "data/shard_process.h"
 
-enum { SHARD_PACKER_ROWS = 4480 }; /* as the replaced tool has it */
+enum { SHARD_PACKER_ROWS = 4480 }; /* rows of a file, as in the replaced tool */
 
 struct shard_packer_config {
     const char *input_dir;
     const char *output_dir;                        /* exists */
-    int64_t row_length, max_predictions;           /* S, and P of a sequence; a row has room for P + 3 */
+    int64_t row_length, max_predictions;           /* S, and P of a sequence; a row holds P + 3 */
     int most;                                      /* sequences of a row */
-    uint64_t seed;                                 /* of the order of rows */
+    uint64_t seed;                                 /* seed of the order of rows */
     void (*progress)(void *context, int64_t file); /* files done; NULL: nobody asks */
     void *context;
 };
@@ -27,7 +27,7 @@ struct shard_packer {
     struct shard_list files;
     struct shard_process process;
     struct shard_shape *shapes; /* [files.n] */
-    int64_t n_sequences;        /* of all files */
+    int64_t n_sequences;        /* sequences of all files */
 };
 
 /* Opens every file and checks that it is padded and that its sequences can fit.  STATUS_DATA. */
@@ -36,7 +36,7 @@ struct status shard_packer_open(struct shard_packer *p, struct shard_packer_conf
 /* Safe on a zeroed struct. */
 void shard_packer_close(struct shard_packer *p);
 
-/* Writes OUTPUT_DIR/mixed_strategies_part_0.hdf5 and so on, then the metadata beside the directory: all, or
+/* Writes OUTPUT_DIR/mixed_strategies_part_0.hdf5 and so on, then the metadata next to the directory: all, or
  * nothing new. STATUS_DATA names a record that cannot be packed. */
 struct status shard_packer_run(struct shard_packer *p, struct shard_packing *packing, int64_t *n_files);
 

@@ -2,8 +2,8 @@
  * an error message here.
  *
  * The process is this program itself, started with a hidden argument.  It shares only a socket and a block of
- * memory with two slots: it decompresses a whole shard into one while the other is in use.  The parent waits
- * at most SHARD_PROCESS_PATIENCE_S for an answer; the end of the process is an answer too. */
+ * memory with two slots: it decompresses a complete shard into one while the other is in use.  The parent
+ * waits at most SHARD_PROCESS_PATIENCE_S for an answer; the end of the process is an answer too. */
 #ifndef KILN_DATA_SHARD_PROCESS_H
 #define KILN_DATA_SHARD_PROCESS_H
 
@@ -32,15 +32,17 @@ void shard_process_close(struct shard_process *p);
 /* Measures a file; STATUS_DATA says what is wrong with it. */
 struct status shard_process_measure(struct shard_process *p, const char *path, struct shard_shape *shape);
 
-/* Makes room for shards of up to slot_bytes.  Call it once, before the first request to read. */
+/* Allocates shared memory for shards of up to slot_bytes.  Call it once, before the first request to read. */
 struct status shard_process_make_room(struct shard_process *p, size_t slot_bytes);
 
 /* Requests a file of a known shape into slot 0 or 1, which must not be used until shard_process_wait has
  * returned.  One request at a time. */
 struct status shard_process_ask(struct shard_process *p, const char *path, const struct shard_shape *shape,
                                 int slot);
+/* Waits for the file that was requested.  STATUS_DATA says what is wrong with it. */
 struct status shard_process_wait(struct shard_process *p);
 
+/* The memory of slot 0 or 1, [slot_bytes]: the arrays of the shard that was read into it. */
 const void *shard_process_slot(const struct shard_process *p, int slot);
 
 /* For main: whether this process was started by shard_process_open; then it must return what

@@ -4,7 +4,8 @@
 
 #include "data/shard_format.h"
 
-/* Where a sequence goes: a record, its number in it, and the tokens and predictions before it. */
+/* The place of a sequence: a record, its number in the record, and the tokens and predictions before it
+ * there. */
 struct shard_place {
     int64_t record;
     int slot;

@@ -53,7 +53,7 @@ int shard_process_serve(void)
     char *memory = NULL;
     size_t n_memory = 0;
     struct shard_request request;
-    close_range(SHARD_MESSAGE_MEMORY + 1, ~0U, 0); /* what the parent had open is none of its affairs */
+    close_range(SHARD_MESSAGE_MEMORY + 1, ~0U, 0); /* this process uses no other file of its parent */
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     while (recv(SHARD_MESSAGE_SOCKET, &request, sizeof request, 0) == (ssize_t)sizeof request) {
         struct shard_answer answer;

@@ -14,13 +14,13 @@
 
 struct shard_set_config {
     const char *store_dir; /* holds the stores */
-    const char *directory; /* for the files; made if missing */
+    const char *directory; /* directory of the files; made if missing */
     const char *dataset;   /* the replaced scripts' names, with this one; NULL: kiln's */
     const struct tokenizer *tokenizer;
-    bool packed, keeps_existing; /* as in shard_writer_config */
+    bool packed, keeps_existing; /* see shard_writer_config */
     bool whole_word_masks;
     int64_t max_seq_length, max_predictions_per_seq, dupe_factor;
-    int64_t n_shards[STORE_COUNT]; /* 0: as many as make files of about 64 MiB */
+    int64_t n_shards[STORE_COUNT]; /* 0: the number that makes files of about 64 MiB */
     double masked_lm_prob, short_seq_prob;
     uint64_t seed;
 };

@@ -17,7 +17,7 @@ static const int64_t SHARD_BYTES = INT64_C(64) << 20;
 
 enum { PURPOSE_ROWS = 0x726f7773, PATH_BYTES = 1024 };
 
-/* What a thread draws sequences with. */
+/* State of one thread that draws sequences. */
 struct drawer {
     struct batch_step step;
     int64_t n_tokens; /* drawn */
@@ -26,7 +26,7 @@ struct drawer {
 
 struct writer {
     const struct shard_writer_config *config;
-    struct bert_loader loader; /* of one sequence a step */
+    struct bert_loader loader; /* loader of one sequence a step */
     struct drawer *drawers;    /* [parallel_n_parts()] */
     int64_t n_samples;         /* over all rounds */
     struct pack_strategies strategies;
@@ -88,7 +88,7 @@ static struct status write_file(const struct writer *w, int64_t shard, const str
                : hdf5_file_write(path, arrays, shard_format_arrays(arrays, shape, memory));
 }
 
-/* Where the n sequences of a file go, and the file's shape. */
+/* The places of a file's n sequences, and the file's shape. */
 struct layout {
     struct shard_place *targets; /* [n] */
     struct shard_shape shape;

@@ -10,22 +10,22 @@
 #include "data/shard_directory.h"
 
 struct shard_writer_config {
-    struct bert_loader_config samples; /* its batch is ignored */
+    struct bert_loader_config samples; /* loader whose samples are written; its batch sizes are ignored */
     const char *directory;             /* where the files go; exists */
-    const char *name, *word;           /* of the files: NAME_WORD_0.hdf5 and so on; NULL: "kiln" */
+    const char *name, *word;           /* names of the files: NAME_WORD_0.hdf5 and so on; NULL: "kiln" */
     int64_t dupe_factor;               /* epochs that are written */
-    int64_t n_shards;                  /* 0: as many as make files of about 64 MiB, before compression */
+    int64_t n_shards;                  /* 0: enough for files of about 64 MiB before compression */
     bool packed;
     bool keeps_existing; /* a file that is there is this run's, of before it was interrupted */
 };
 
-/* What was written. */
+/* Counts of the files and sequences that were written. */
 struct shard_writer_report {
     int64_t n_shards;
     struct shard_packing packing; /* if padded, each sequence counts as a pack */
 };
 
-/* STATUS_PREEMPTED after a signal: the files that are there are whole. */
+/* Writes the files.  STATUS_PREEMPTED after a signal: the files that exist are complete. */
 struct status shard_writer_run(struct shard_writer_report *report, const struct shard_writer_config *config);
 
 #endif

@@ -1,5 +1,5 @@
-/* sorted_batches: examples in batches for prediction: sorted by length, longest first, and as many in a batch
- * as its tokens have room for.  One long example does not make the batches of short ones small. */
+/* sorted_batches: examples in batches for prediction: sorted by length, longest first, and the number in a
+ * batch is what fits into its tokens.  One long example does not make the batches of short ones small. */
 #ifndef KILN_DATA_SORTED_BATCHES_H
 #define KILN_DATA_SORTED_BATCHES_H
 
@@ -24,8 +24,8 @@ struct status sorted_batches_init(struct sorted_batches *b, const struct example
 /* Safe on a zeroed struct. */
 void sorted_batches_fini(struct sorted_batches *b);
 
-/* Fills `out`, which has room for the limits, with batch `index`; returns its examples [out->n_sequences], by
- * sequence. */
+/* Fills `out`, which has space for the limits, with batch `index`; returns its examples [out->n_sequences],
+ * by sequence. */
 const int64_t *sorted_batches_fill(const struct sorted_batches *b, int64_t index, struct batch *out);
 
 #endif

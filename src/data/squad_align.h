@@ -2,9 +2,9 @@
  *
  * Pieces are lower-cased and split, so the words they come from may contain more than the answer:
  * "(1895-1943)." for "1895".  The words are tokenized again and matched with the original character by
- * character, without spaces; if that fails, the answer is the whole words.  The rule: the text is that of
+ * character, without spaces; if that fails, the answer is the complete words.  The rule: the text is that of
  * run_squad.py's get_final_text. Source: Devlin et al. 2018, run_squad.py.  It expects WordPiece's "##";
- * pieces of other tokenizers do not match, so their answers are whole words. */
+ * pieces of other tokenizers do not match, so their answers are complete words. */
 #ifndef KILN_DATA_SQUAD_ALIGN_H
 #define KILN_DATA_SQUAD_ALIGN_H
 
@@ -18,7 +18,7 @@ struct squad_align {
     struct basic_tokenizer basic;
     struct buf pieces, answer, tokens;
     bool joins;    /* the next word continues the last one */
-    bool too_long; /* a word was too long to be checked whole */
+    bool too_long; /* a word was too long to be checked completely */
 };
 
 /* Borrows the tokenizer. */

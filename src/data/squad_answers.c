@@ -11,7 +11,7 @@
 /* A start and an end that fit. */
 struct squad_span {
     int32_t start, end; /* positions in the feature */
-    int32_t order;      /* of the pair, for equal scores */
+    int32_t order;      /* number of the pair, for equal scores */
     double score;
 };
 
@@ -62,7 +62,7 @@ void squad_answers_fini(struct squad_answers *a)
     *a = (struct squad_answers){0};
 }
 
-/* Of logits [n, 2] those of a start and of an end. */
+/* Columns of the logits [n, 2]: those of a start and of an end. */
 enum { START, END };
 
 /* The positions of the k largest logits of a side, the first of equals first; returns how many there are. */
@@ -229,7 +229,7 @@ static struct squad_candidate find_null(const struct squad_answers *a, int64_t e
     return null;
 }
 
-/* Which of the n best is the answer; -1: none. */
+/* The index of the answer among the n best; -1: none. */
 static int32_t choose(const struct squad_answers *a, struct squad_result *r,
                       const struct squad_candidate *best, const struct squad_candidate *null)
 {

@@ -25,7 +25,7 @@ struct squad_answer_options {
 enum { SQUAD_PLACE_NULL = -1, SQUAD_PLACE_EMPTY = -2 };
 
 struct squad_candidate {
-    int32_t start, end; /* bytes of the context, end behind; both SQUAD_PLACE_NULL: ""; _EMPTY: "empty" */
+    int32_t start, end; /* bytes [start, end) of the context; both SQUAD_PLACE_NULL: ""; _EMPTY: "empty" */
     float start_logit, end_logit;
     double probability; /* among the n best; set by finish */
 };
@@ -33,7 +33,7 @@ struct squad_candidate {
 struct squad_result {
     int64_t first;    /* in squad_answers.best; the best come first */
     int32_t n;        /* at least 1 */
-    int32_t answer;   /* which of them is the answer; -1: "", the question has no answer */
+    int32_t answer;   /* index of the answer among them; -1: "", the question has no answer */
     double null_diff; /* null score minus the best answer's; 0 if not v2 or there is no answer */
 };
 
@@ -75,7 +75,7 @@ void squad_answers_text(struct buf *out, const struct squad_answers *a, int64_t 
                         const struct squad_candidate *c);
 
 /* Writes {id: text} and {id: [{text, probability, start_logit, end_logit}]} as Python's json.dumps does with
- * indent 4, each file whole or not at all.  A NULL path is not written. */
+ * indent 4, each file complete or not at all.  A NULL path is not written. */
 struct status squad_answers_write(const struct squad_answers *a, const char *predictions_path,
                                   const char *nbest_path);
 

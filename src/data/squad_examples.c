@@ -205,7 +205,7 @@ static struct status add_answers(struct reader *r, struct squad_example *x, cons
     return buf_status(&r->answers);
 }
 
-/* Refuses an id that occurred before.  Whole numbers are accepted too: some data sets have them. */
+/* Refuses an id that occurred before.  Integers are accepted too: some data sets have them. */
 static struct status add_id(struct reader *r, struct squad_example *x, const json_t *qa)
 {
     const json_t *found = json_object_get(qa, "id");

@@ -37,7 +37,7 @@ struct squad_example {
     int64_t first_answer;
     int32_t n_answers;
     bool is_impossible; /* the context does not answer it */
-    /* of the first answer, both included; -1 if impossible or not for training */
+    /* words of the first answer, both included; -1 if impossible or not for training */
     int32_t start_word, end_word;
 };
 
@@ -45,7 +45,7 @@ struct squad_examples {
     struct buf text; /* contexts, questions, ids and answers, each ended by a NUL */
     struct squad_context *contexts;
     int64_t n_contexts;
-    struct squad_word *words; /* of all contexts */
+    struct squad_word *words; /* words of all contexts */
     int64_t n_words;
     struct squad_answer *answers;
     int64_t n_answers;
@@ -59,7 +59,7 @@ struct squad_examples {
 struct squad_read_options {
     bool training;        /* every question needs an answer that is found in its context, or is impossible */
     bool version_2;       /* questions may be impossible; without it, training on one is an error */
-    const char *encoding; /* of a file: corpus/text_file.h's; NULL: UTF-8 */
+    const char *encoding; /* encoding of a file: corpus/text_file.h's; NULL: UTF-8 */
 };
 
 /* Reads a file.  STATUS_DATA names the file, the element (`data[3].paragraphs[0].qas[2]`) and the key: not
@@ -68,7 +68,7 @@ struct squad_read_options {
  * in one warning. */
 struct status squad_examples_open(struct squad_examples *e, const char *path, struct squad_read_options o);
 
-/* The same from memory; `source` names it in messages. */
+/* Reads json[0..n) as squad_examples_open reads a file; `source` names it in messages. */
 struct status squad_examples_parse(struct squad_examples *e, const char *json, size_t n, const char *source,
                                    struct squad_read_options o);
 

@@ -11,7 +11,7 @@
 #include "data/squad_examples.h"
 
 struct squad_feature_options {
-    int64_t max_seq_length;   /* of a feature, at least 5; 384 */
+    int64_t max_seq_length;   /* tokens of a feature, at least 5; 384 */
     int64_t doc_stride;       /* from one window to the next, at least 1; 128 */
     int64_t max_query_length; /* a question is cut after this many pieces, at least 1; 64 */
     bool training;            /* answers were aligned: start and end are set */
@@ -28,17 +28,17 @@ struct squad_features {
     /* [n_examples + 1] features of example x: from [x] up to [x + 1]; may be empty */
     int64_t *first_features;
     struct encoded_texts texts; /* [n] a question and a window; the tokens of contexts come first */
-    int32_t *token_words;       /* for each token of a context the word of its context that it is from */
+    int32_t *token_words;       /* the word that each token of a context is from, counted in its context */
 };
 
-/* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for
+/* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no token for
  * its context, or the tokenizer has no token to begin or separate texts.  A context whose words all vanish in
  * tokenization has no features.  Warns of a doc_stride longer than a window: windows then follow each other
  * without overlap. */
 struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
                                    const struct tokenizer *tokenizer, struct squad_feature_options o);
 
-/* The same with the caller's scratch. */
+/* Does what squad_features_build does, with the caller's scratch. */
 struct status squad_features_encode(struct squad_features *f, const struct squad_examples *e,
                                     struct tokenizer_scratch *scratch, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);

@@ -60,7 +60,7 @@ static void put_lower(struct buf *out, const char *text, size_t n)
     }
 }
 
-/* Appends the text with a space in place of "a", "an" and "the"; a word is a run of letters and digits. */
+/* Appends the text with a space instead of "a", "an" and "the"; a word is a run of letters and digits. */
 static void put_without_articles(struct buf *out, const char *text, size_t n)
 {
     for (size_t at = 0; at < n;) {

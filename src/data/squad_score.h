@@ -28,7 +28,7 @@ struct squad_scores {
 struct status squad_score(struct squad_scores *s, const struct squad_examples *e, const json_t *predictions,
                           const char *source);
 
-/* The same from files; the dataset is of this encoding (corpus/text_file.h; NULL: UTF-8). */
+/* Scores a file of predictions against a dataset file of this encoding (corpus/text_file.h; NULL: UTF-8). */
 struct status squad_score_files(struct squad_scores *s, const char *dataset_path, const char *encoding,
                                 const char *predictions_path);
 

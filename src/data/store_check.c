@@ -14,7 +14,7 @@ struct status store_check_add(struct store_check *c, const struct token_store *s
 {
     for (int i = 0; i < c->n; i++) {
         if (strcmp(c->items[i].prefix, prefix) == 0) {
-            return status_ok(); /* of which other parts are used */
+            return status_ok(); /* another part of the same store is checked already */
         }
     }
     struct store_check_item *items = realloc(c->items, ((size_t)c->n + 1) * sizeof *items);
@@ -117,7 +117,7 @@ static struct status compare_kept(const struct store_check *c, bool *same)
     return s;
 }
 
-/* Of files that have checksums. */
+/* Bytes of the files that have checksums. */
 static size_t total_bytes(const struct store_check *c)
 {
     size_t n = 0;

@@ -22,9 +22,9 @@ struct store_check {
     struct store_check_item *items;
     int n;
     bool was_resumed;                  /* the run: its files are those that its directory knows */
-    bool allows_other;                 /* that they are not is a warning, no error */
+    bool allows_other;                 /* files other than those are a warning, no error */
     char kept[STORE_CHECK_PATH_BYTES]; /* where the result is saved */
-    struct buf identity;               /* of all files: saved once they pass */
+    struct buf identity;               /* names and states of all files: saved once they pass */
     struct status status;              /* the thread's, after `done`, with the seconds it took */
     double seconds;
     pthread_t thread;

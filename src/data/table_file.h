@@ -7,7 +7,7 @@
 enum { TABLE_MOST_COLUMNS = 1024 };
 
 struct table_cell {
-    const char *text; /* its items, each ended by a NUL; borrowed from the table */
+    const char *text; /* items of the cell, each ended by a NUL; borrowed from the table */
     size_t n;         /* bytes of the first item */
     int64_t n_items;  /* 1 except in a list; 0: an empty list, or no cell */
     bool is_there, is_list;
@@ -17,8 +17,8 @@ struct table_cell {
 
 struct table_file {
     const char *path; /* borrowed */
-    struct buf names; /* of the columns, each ended by a NUL */
-    struct buf text;  /* of all cells */
+    struct buf names; /* names of the columns, each ended by a NUL */
+    struct buf text;  /* text of all cells */
     struct buf cells; /* struct stored_cell, row after row */
     struct buf rows;  /* struct stored_row */
     int64_t n_columns, n_rows;
@@ -28,22 +28,24 @@ struct table_file {
 struct table_options {
     const char *encoding; /* corpus/text_file.h's; NULL: UTF-8 */
     const char *const
-        *names;     /* one of which a line of names has, up to a NULL; NULL: the first line has names */
+        *names;     /* names that show a line of names, up to a NULL; NULL: the first line has names */
     bool no_header; /* the first line is a row */
 };
 
+/* Frees the names, cells and rows.  Safe on a zeroed struct. */
 void table_file_close(struct table_file *t);
 
 /* The column of this name, -1: there is none. */
 int64_t table_file_column(const struct table_file *t, const char *name);
 
-/* The same where upper and lower case are alike, if none has this very name. */
+/* The column of exactly this name or, if there is none, of this name in upper or lower case; -1: there is
+ * none. */
 int64_t table_file_find(const struct table_file *t, const char *name);
 
 /* The name of a column, borrowed. */
 const char *table_file_name(const struct table_file *t, int64_t column);
 
-/* Column -1 has no cells. */
+/* The cell of a row; column -1 has none. */
 struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64_t column);
 
 /* A cell that is one text, of any length.  STATUS_DATA names the line: it is not there, null, a list or an
@@ -54,8 +56,7 @@ struct status table_file_text(const struct table_file *t, int64_t row, int64_t c
 /* The line of the file on which the row begins, from 1. */
 int64_t table_file_line(const struct table_file *t, int64_t row);
 
-/* Whether a text is this name, where upper and lower case are alike and blanks around the text do not
- * count. */
+/* Whether a text is this name, in upper or lower case, with or without blanks around it. */
 bool table_file_is_called(const char *text, const char *name);
 
 /* ---- for the readers of formats ---- */
@@ -67,7 +68,7 @@ struct stored_cell {
 };
 
 struct stored_row {
-    int64_t first, n; /* its range of cells: one for each column known at that time */
+    int64_t first, n; /* range of the row's cells: one for each column known at that time */
     int64_t line;
 };
 
@@ -81,7 +82,7 @@ struct status table_file_add(struct table_file *t, const struct stored_row *row)
  * too many. */
 struct status table_file_add_column(struct table_file *t, const char *name, int64_t line);
 
-/* STATUS_DATA: "PATH line LINE: WHAT". */
+/* Makes the failure STATUS_DATA, "PATH line LINE: WHAT". */
 struct status table_file_refuse(const struct table_file *t, int64_t line, const char *what);
 
 #endif

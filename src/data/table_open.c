@@ -104,10 +104,10 @@ static struct status read_rows(struct reader *r)
     return status_ok();
 }
 
-/* What a separator makes of the first rows. */
+/* The first rows, split by a separator. */
 struct splitting {
-    int64_t n_fields;      /* of the first row */
-    bool is_same;          /* of all rows */
+    int64_t n_fields;      /* fields of the first row */
+    bool is_same;          /* all rows have that number of fields */
     bool is_before_blanks; /* all separators are, as commas in prose */
 };
 

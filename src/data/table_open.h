@@ -4,10 +4,10 @@
  * numbers and booleans become their JSON text.  null is a cell that is not there, as an absent key is; an
  * object is no text.
  *
- * CSV is that of RFC 4180: fields in quotes may hold separators, line ends and doubled quotes.  The
- * separator is the comma, or the semicolon, tab or bar that splits the first rows alike; Excel's line
- * "sep=;" names it.  TSV has no quotes: fields are separated by tabs.  Lines end in LF, CR LF or, where the
- * first one does, in CR.
+ * CSV is that of RFC 4180: fields in quotes may hold separators, line ends and doubled quotes.  The separator
+ * is the comma, or the semicolon, tab or bar that splits the first rows into the same number of fields;
+ * Excel's line "sep=;" names it.  TSV has no quotes: fields are separated by tabs.  Lines end in LF, CR LF
+ * or, where the first one does, in CR.
  *
  * The rule: the first line has the names of the columns, unless the reader says that it is a row or, where
  * none of the names that the reader knows is in it, a column shows that: its first cell occurs again, or is

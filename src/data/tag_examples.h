@@ -17,7 +17,7 @@ struct tag_word {
     size_t text, label; /* in tag_examples.text, each ended by a NUL */
     size_t n;           /* bytes of the word */
     bool has_label;
-    int64_t line;           /* of the file, from 1 */
+    int64_t line;           /* line of the file, from 1 */
     int64_t example, token; /* after encoding: its text, and its first piece in texts.ids */
 };
 
@@ -43,6 +43,7 @@ void tag_examples_fini(struct tag_examples *e);
  * key. STATUS_DATA names the line.  The caller calls tag_examples_fini after success. */
 struct status tag_examples_read(struct tag_examples *e, const char *path, const struct conll_columns *c);
 
+/* Word i, counted over all sentences; borrowed until the next is added. */
 struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i);
 
 /* The first word of sentence i; its words are those up to tag_examples_first(e, i + 1). */
@@ -56,8 +57,8 @@ enum label_problem tag_examples_problem(const struct tag_examples *e);
 struct status tag_examples_names(const struct tag_examples *e, enum label_problem problem,
                                  struct label_names *names);
 
-/* Fills e->texts, with labels if they were read.  STATUS_DATA: a word has no label, or one that is not of
- * the kind.  STATUS_USAGE: max_seq_length leaves no room for a word. */
+/* Fills e->texts, with labels if they were read.  STATUS_DATA: a word has no label, or one that is not of the
+ * kind.  STATUS_USAGE: max_seq_length leaves no token for a word. */
 struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
                                   int64_t max_seq_length, const struct label_kind *labels);
 

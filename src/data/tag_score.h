@@ -15,9 +15,9 @@
 
 /* The state of the walk over one sequence of labels. */
 struct tag_walk {
-    char tag;         /* of the label before: 'B' */
-    const char *type; /* of it */
-    int64_t begin;    /* of the entity that is open */
+    char tag;         /* tag of the label before: 'B' */
+    const char *type; /* type of that label */
+    int64_t begin;    /* label at which the open entity begins */
     int64_t at;       /* labels so far, with one 'O' after each sentence */
 };
 
@@ -47,12 +47,14 @@ struct tag_entity {
 /* Finds the entities that the n labels of a sentence mark, at most n, and returns how many they are. */
 int64_t tag_score_entities(struct tag_entity *out, const char *const *labels, int64_t n);
 
+/* Precision, recall and F1 of all entities, and the accuracy of the labels, each 0 to 1. */
 struct score_list tag_score(const struct tag_counts *c);
 
 /* Appends a table of the scores of each type to the array `tables`, as report/report_chart draws it.
  * STATUS_MEMORY. */
 struct status tag_score_tables(json_t *tables, const struct tag_counts *c);
 
+/* Frees the counts of types.  Safe on a zeroed struct. */
 void tag_counts_fini(struct tag_counts *c);
 
 #endif

@@ -88,7 +88,7 @@ static struct status encode_text(void *self, const char *text, size_t n)
 /* A document that is being read. */
 struct document {
     struct id_list ids;
-    struct buf text; /* what they spell */
+    struct buf text; /* decoded ids */
 };
 
 static struct status copy(struct document *d, const struct indexed *x, int64_t number)
@@ -104,7 +104,7 @@ static struct status copy(struct document *d, const struct indexed *x, int64_t n
     return status_ok();
 }
 
-/* Of the tokens behind the first; checks all ids. */
+/* Counts the bytes of the tokens after the first; checks all ids. */
 static struct status count_bytes(struct document *d, const struct tokenizer *t, int64_t *n_bytes)
 {
     buf_clear(&d->text);

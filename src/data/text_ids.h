@@ -7,8 +7,8 @@
 
 #include "text/tokenizer.h"
 
-/* Takes a document's ids[n], and the bytes of text that its tokens behind the first are; the end of a
- * document in a store is a token of no bytes.  A failure ends the reading. */
+/* Takes a document's ids[n], and the bytes of text of its tokens after the first; the end of a document in a
+ * store is a token of no bytes.  A failure ends the reading. */
 typedef struct status text_ids_take(void *self, const int32_t *ids, int64_t n, int64_t n_bytes);
 
 /* Takes a text. */

@@ -84,7 +84,7 @@ static int64_t fullest(const int64_t *tokens, int n_ranks)
     return most;
 }
 
-/* What the ranks would have if each had its run of the batch. */
+/* Counts the tokens of the ranks if each had its consecutive part of the batch. */
 static void count_in_order(struct token_balance *b, int64_t n)
 {
     int64_t room = n / b->n_ranks;

@@ -8,7 +8,7 @@
 /* Checks a configuration without a store.  STATUS_USAGE names the flag. */
 struct status bert_form_check(const struct bert_loader_config *c);
 
-/* Upper bounds of every micro-batch, from a configuration that has passed. */
+/* Upper bounds of every micro-batch, from a configuration that passed bert_form_check. */
 struct batch_limits bert_form_limits(const struct bert_loader_config *c);
 
 /* The special tokens of a sequence: around a pair of ranges or, without next-sentence prediction, around

@@ -160,8 +160,8 @@ static struct status add_parts(const struct bert_loader *l, struct batch *b, con
     return copy_tokens(l, ids + input_form_second_at(&frame, n_a), parts->b);
 }
 
-/* The turns of a sequence of `epoch`: a cycle has as many epochs as the last rate needs to mask each token
- * once, and each cycle draws an order of its own. */
+/* The turns of a sequence in epoch draw.epoch: a cycle has the number of epochs in which the last rate masks
+ * each token once, and each cycle draws an order of its own. */
 static struct masking_turns turns_of(const struct bert_loader_config *c, struct draw draw,
                                      struct nsp_range first, struct nsp_range second)
 {
@@ -206,7 +206,8 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
 }
 
 /* Every second sequence begins at a random position (Kiyono et al. 2021, arXiv:2109.05644), so that positions
- * behind the longest one are trained too; the others begin at 0, as text does when the model is used. */
+ * after those of the longest sequence are trained too; the others begin at 0, as text does when the model is
+ * used. */
 static void shift_last(const struct bert_loader *l, struct batch *b, struct draw draw)
 {
     int64_t begin = b->fields[TEXT_CLS_ROWS][b->n_sequences - 1],
@@ -244,7 +245,7 @@ static void deal(const struct bert_loader *l, uint64_t first)
     token_balance_deal(l->balance, n);
 }
 
-/* Which of the step's micro-batches is the k-th of those here.  Balanced ones are numbered rank by rank. */
+/* The number in the step of the k-th micro-batch here.  Balanced ones are numbered rank by rank. */
 static int64_t micro_number(const struct bert_loader *l, const struct batch_step *out, int64_t k)
 {
     int64_t number = batch_step_number(out, k), n = l->config.gradient_accumulation_steps;

@@ -31,22 +31,23 @@ struct bert_loader_config {
     int64_t max_predictions_per_seq;     /* P */
     int64_t train_batch_size;            /* sequences of an optimizer step */
     int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step */
-    double masked_lm_prob;        /* of the reference: 0.15; with `mask_rate` of held-out samples only */
+    double masked_lm_prob;        /* part to mask, reference 0.15; with `mask_rate`: held-out samples only */
     const double *mask_keep_rate; /* masking_rules'; borrowed */
-    double short_seq_prob;        /* of the reference: 0.1 */
+    double short_seq_prob;        /* chance that a sample is shortened; 0.1 in the reference */
     /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
     bool no_nsp;
-    /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
+    /* the tokenizer whose words are masked with all their tokens, borrowed until the loader is open; NULL:
+     * tokens are masked one by one */
     const struct tokenizer *whole_words;
-    bool even_masks;     /* tokens take turns over the epochs in place of being drawn (masking_turns) */
+    bool even_masks;     /* tokens take turns over the epochs instead of being drawn (masking_turns) */
     bool in_order;       /* samples of an epoch as they lie in the store, without the permutation */
     int64_t n_positions; /* at a random one of which every second sequence begins in training; 0: none does */
 
-    struct ramp mask_rate; /* in place of masked_lm_prob; with it `part` must be set */
+    struct ramp mask_rate; /* replaces masked_lm_prob; needs `part` */
     struct run_part part;
 
-    int64_t n_groups;    /* of micro-batches, equally many in each; 0 and 1: one */
-    bool balance_tokens; /* between groups */
+    int64_t n_groups;    /* groups of micro-batches, the same number in each; 0 and 1: one */
+    bool balance_tokens; /* sequences are dealt out to the groups by length */
 };
 
 struct bert_loader {
@@ -71,9 +72,9 @@ struct status bert_loader_init_step(const struct bert_loader_config *config, str
  * tokens. STATUS_DATA if the store has a token outside the vocabulary. */
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out);
 
-/* The loader as a source, which it must outlive.  It counts the pieces of the whole store.  Held-out samples
- * have fixed draws, whatever the seed; their batches have the size of a micro-batch, but the last one may be
- * smaller. */
+/* The loader as a source, which it must outlive.  It counts the pieces of the complete store.  Held-out
+ * samples have fixed draws, whatever the seed; their batches have the size of a micro-batch, but the last one
+ * may be smaller. */
 struct batch_source bert_loader_source(const struct bert_loader *l);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* One sequence of a record. */
 struct piece {
-    int64_t record; /* for messages */
+    int64_t record; /* number of the record, for messages */
     int64_t begin, n;
     const int32_t *ids;     /* [n] */
     const int8_t *segments; /* [n] */

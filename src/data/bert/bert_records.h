@@ -41,13 +41,13 @@ struct bert_records_packed {
     const int32_t *next_sentence_weights;   /* [N, D] 1 present, 0 absent */
 };
 
-/* Appends the sequence of record `index` to a batch with room for it (text_batch_add).  STATUS_DATA names the
- * record, the field and the value; the batch is then unusable until it is cleared. */
+/* Appends the sequence of record `index` to a batch that has space for it (text_batch_add).  STATUS_DATA
+ * names the record, the field and the value; the batch is then unusable until it is cleared. */
 struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
                                       int32_t sequence_key, struct batch *b);
 
-/* The same for the *n_added sequences (1 to 3) of a packed record, with keys sequence_key, sequence_key + 1,
- * ... */
+/* Appends the *n_added sequences (1 to 3) of packed record `index`, with keys sequence_key, sequence_key + 1,
+ * and so on, to a batch that has space for them.  STATUS_DATA: as bert_records_add_padded. */
 struct status bert_records_add_packed(const struct bert_records_packed *r, int64_t index,
                                       int32_t sequence_key, struct batch *b, int64_t *n_added);
 

@@ -98,11 +98,11 @@ static int compare_units(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Tokens or, with whole words, words, by their turns, as far as they fit. */
+/* Chooses tokens or, with whole words, words by their turns, as far as they fit. */
 static int64_t choose_by_turns(const struct masking_rules *rules, const int32_t *ids, int64_t n,
                                int64_t wanted, int32_t *positions)
 {
-    /* what is drawn for the first token, and its number in the lowest bits */
+    /* the number drawn for the first token of each unit, with the token's position in the lowest 16 bits */
     uint64_t units[MASKING_MOST_TURNS];
     CHECK(n <= MASKING_MOST_TURNS, "turns of %lld tokens", (long long)n);
     int64_t n_units = 0, m = 0;

@@ -28,10 +28,10 @@ struct nsp_pair {
 /* Draws a pair of at most max_tokens tokens (>= 2) from a sample:
  * - the target length is max_tokens or, with probability short_seq_prob, uniform in [2, max_tokens];
  * - the sample's sentences are taken until they reach the target; A ends at a uniform one of 1 .. n - 1 of
- * them;
+ *   them;
  * - with probability 1/2, and always if there is only one, B is drawn from another document: up to 10 tries
- * to find one, a uniform first sentence, as many as fill the target.  If all tries find the sample's own
- * document, B is drawn from it and labelled "next", as in the replaced system;
+ *   to find one, a uniform first sentence, and the sentences from there that fill the target.  If all tries
+ *   find the sample's own document, B is drawn from it and labelled "next", as in the replaced system;
  * - while the pair is too long, the longer segment (B on a tie) loses a token, at its front or its back with
  *   probability 1/2. */
 struct nsp_pair nsp_draw(const struct indexed *store, struct sample sample, int64_t max_tokens,
@@ -43,7 +43,7 @@ struct nsp_pair nsp_draw(const struct indexed *store, struct sample sample, int6
 struct nsp_range nsp_draw_window(const struct indexed *store, struct sample sample, int64_t max_tokens,
                                  double short_seq_prob, struct rng_stream *r);
 
-/* Only the last of the rules of a pair. */
+/* Applies only the last rule of nsp_draw: shortens a pair that is longer than max_tokens. */
 void nsp_truncate(struct nsp_range *a, struct nsp_range *b, int64_t max_tokens, struct rng_stream *r);
 
 #endif

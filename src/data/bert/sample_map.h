@@ -19,7 +19,7 @@ struct sample_map {
 
 struct sample {
     int64_t document;
-    int64_t first;       /* sentence, counted over the whole store */
+    int64_t first;       /* sentence, counted over the complete store */
     int64_t n_sentences; /* at least 1, all of `document` */
 };
 

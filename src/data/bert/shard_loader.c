@@ -258,7 +258,7 @@ static struct status make_cursor(struct shard_loader *l)
     return status_ok();
 }
 
-/* Packed or not: the datasets and the metadata file beside the directory must agree. */
+/* Packed or not: the datasets and the metadata file next to the directory must agree. */
 static struct status check_packing(const struct shard_loader *l, bool has_metadata)
 {
     const char *directory = l->config.directory;

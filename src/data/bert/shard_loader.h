@@ -33,7 +33,7 @@ struct shard_loader {
     struct shard_list files;
     int64_t *n_records; /* [files.n] */
     int64_t n_total;
-    struct shard_shape shape;      /* of all files, with n = 0 */
+    struct shard_shape shape;      /* shape of all files, with n = 0 */
     double sequences_per_record;   /* 1 unless packed */
     int64_t micro_size, n_micro;   /* records of a micro-batch, micro-batches of a step */
     struct shard_process *process; /* only this and `cursor` change after opening */

@@ -1,4 +1,4 @@
-/* index_files: an order of samples (data/gpt/sample_order.h) in Megatron-LM's three files beside a store:
+/* index_files: an order of samples (data/gpt/sample_order.h) in Megatron-LM's three files next to a store:
  *
  *     PREFIX_train_indexmap_300ns_2048sl_42s_doc_idx.npy      the documents of all epochs, i32
  *     PREFIX_train_indexmap_300ns_2048sl_42s_sample_idx.npy   where each window begins, i32 [n + 1, 2]
@@ -25,11 +25,12 @@ enum { INDEX_FILES_PATH_BYTES = 1024 };
 struct status index_files_path(char path[INDEX_FILES_PATH_BYTES], const char *prefix, const char *split,
                                const struct sample_order_config *config, enum sample_order_array which);
 
-/* Whether all three are there. */
+/* Whether all three files exist. */
 bool index_files_exist(const char *prefix, const char *split, const struct sample_order_config *config);
 
-/* Makes the three unless they are there, each whole or not at all; meanwhile other processes wait.  `order`
- * has the sizes (sample_order_plan).  *made: this call did.  STATUS_PREEMPTED, STATUS_MEMORY, STATUS_IO. */
+/* Makes the three files unless they exist, each complete or not at all; meanwhile other processes wait.
+ * `order` has the sizes (sample_order_plan).  *made: this call did.  STATUS_PREEMPTED, STATUS_MEMORY,
+ * STATUS_IO. */
 struct status index_files_make(bool *made, const struct sample_order *order, const char *prefix,
                                const char *split, const struct sample_order_config *config);
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LEAST_OF_LAST_EPOCH = 0.80; /* of an epoch's samples: else it is shuffled apart */
+/* The part of an epoch's samples below which the last epoch is shuffled apart. */
+static const double LEAST_OF_LAST_EPOCH = 0.80;
 
 static int64_t size_at(const struct sample_order_config *c, int64_t sequence)
 {
@@ -50,7 +51,7 @@ static struct status count_epochs(struct sample_order *o, const struct sample_or
     return status_ok();
 }
 
-/* A part at a time, between which the progress is told. */
+/* Shuffles one part at a time, and reports the progress after each. */
 static void shuffle(uint32_t *items, int64_t n, struct mt19937 *random, struct progress *progress,
                     const char *what)
 {
@@ -63,7 +64,7 @@ static void shuffle(uint32_t *items, int64_t n, struct mt19937 *random, struct p
     }
 }
 
-/* Fills document[first, end) with whole epochs of the split's documents, and shuffles them together. */
+/* Fills document[first, end) with complete epochs of the split's documents, and shuffles them together. */
 static void shuffle_documents(int32_t *document, const struct sample_order_config *c, int64_t first,
                               int64_t end, struct mt19937 *random, struct progress *progress)
 {

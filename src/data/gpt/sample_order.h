@@ -17,9 +17,9 @@
 struct sample_order {
     int64_t n_epochs;
     bool last_apart; /* the last epoch was shuffled apart */
-    /* all; and those that were shuffled first, without the last epoch if that is apart */
+    /* documents: all, and those that were shuffled first, without the last epoch if that is apart */
     int64_t n_documents, n_first_documents;
-    int64_t n_samples, n_first_samples; /* the same of samples */
+    int64_t n_samples, n_first_samples; /* samples: all, and those shuffled first */
     /* borrowed; NULL: only the sizes are known */
     const int32_t *document;  /* [n_documents] number of a sequence of the store */
     const int32_t *starts;    /* [n_samples + 1, 2] of each window its place in `document`, the token in it */
@@ -27,32 +27,32 @@ struct sample_order {
 };
 
 struct sample_order_config {
-    const unsigned char *sizes; /* of the store's sequences, i32 each, unaligned (io/indexed.h) */
+    const unsigned char *sizes; /* sizes of the store's sequences, i32 each, unaligned (io/indexed.h) */
     int64_t first, end;         /* the sequences of this split */
     int64_t n_wanted;           /* samples */
     int64_t seq_length;         /* S; a window is S + 1 tokens, of which one is the next's first */
     uint32_t seed;
 };
 
-/* The sizes.  STATUS_DATA: the split has no token or too few for a sample; STATUS_USAGE: more documents or
- * windows than 32 bits number. */
+/* Computes the sizes of the arrays.  STATUS_DATA: the split has no token or too few for a sample;
+ * STATUS_USAGE: more documents or windows than 32 bits number. */
 struct status sample_order_plan(struct sample_order *o, const struct sample_order_config *config);
 
-/* Of all three arrays. */
+/* Bytes of all three arrays. */
 size_t sample_order_bytes(const struct sample_order *o);
 
 /* Fills document[n_documents] and shuffled[n_samples]. */
 void sample_order_shuffle(const struct sample_order *o, const struct sample_order_config *config,
                           int32_t *document, uint32_t *shuffled, struct progress *progress);
 
-/* A row of `starts`; zeroed, it is that of the first window. */
+/* A row of `starts`; a zeroed one is the row of the first window. */
 struct sample_start {
     int32_t place, token;
 };
 void sample_start_next(struct sample_start *start, const int32_t *document,
                        const struct sample_order_config *config);
 
-/* Finds which array is wrong, SAMPLE_ORDER_N_ARRAYS for none: documents and windows must be whole
+/* Finds which array is wrong, SAMPLE_ORDER_N_ARRAYS for none: documents and windows must be complete
  * permutations of what the sizes say, and the starts follow from the documents.  STATUS_MEMORY. */
 enum sample_order_array {
     SAMPLE_ORDER_DOCUMENT,

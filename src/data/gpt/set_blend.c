@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The set that is furthest behind its share of sample i. */
+/* The set that lags its share the most at sample i. */
 static int find_behind(const double *shares, const int64_t *taken, int n_sets, int64_t i)
 {
     double worst = 0, samples = (double)(i > 1 ? i : 1);
@@ -31,7 +31,7 @@ static void fill(struct set_blend *b)
     }
 }
 
-/* The sum of n terms in numpy's order, whose rounding decides between sets that are equally far behind. */
+/* The sum of n terms in numpy's order, whose rounding decides between sets that lag equally. */
 static double sum_as_numpy(const double *terms, int n)
 {
     enum { LANES = 8, MOST_IN_LANES = 128 };

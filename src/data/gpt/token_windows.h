@@ -13,12 +13,12 @@
 
 struct token_windows {
     const struct indexed *index; /* borrowed */
-    const char *path;            /* of it, for messages; borrowed */
+    const char *path;            /* path of the store, for messages; borrowed */
     int64_t first, end;          /* tokens of the store */
     int64_t length;              /* S, the tokens of a sample */
     int64_t n_words;             /* ids from here on are refused */
     uint64_t seed;
-    /* of the samples, also of held-out ones, which are then as many as are asked for; borrowed; NULL:
+    /* order of the samples, also of held-out ones, which it then has in the number asked for; borrowed; NULL:
      * training samples are keyed by the seed, held-out ones lie in the store's order */
     const struct sample_order *order;
 };
@@ -29,7 +29,7 @@ int64_t token_windows_count(const struct token_windows *w);
 /* Samples that can be held out. */
 int64_t token_windows_heldout_count(const struct token_windows *w);
 
-/* Appends training sample g, or held-out sample i, to a batch of text; `key` addresses its dropout.  Behind
+/* Appends training sample g, or held-out sample i, to a batch of text; `key` addresses its dropout.  After
  * the last held-out sample they begin again.  STATUS_DATA: a token that the vocabulary does not have. */
 struct status token_windows_add(const struct token_windows *w, int64_t g, int32_t key, struct batch *b);
 struct status token_windows_add_heldout(const struct token_windows *w, int64_t i, int32_t key,

@@ -64,8 +64,8 @@ static struct status heldout(const void *self, int64_t n, int64_t index, struct 
     return status_ok();
 }
 
-/* Of the first tokens, of each set in proportion to its samples: enough to tell frequent words from rare
- * ones. */
+/* Counts the first tokens of each set, in proportion to its samples: enough to separate frequent words from
+ * rare ones. */
 static struct status count_words(const void *self, double *counts, int64_t vocab_size)
 {
     enum { MOST = 1 << 24 };

@@ -11,14 +11,15 @@
 #include "data/gpt/token_windows.h"
 
 struct window_batches {
-    const struct token_windows *sets; /* of samples of one length; borrowed */
-    const struct set_blend *blend;    /* of all samples of the run; borrowed; NULL: there is one set */
+    const struct token_windows *sets; /* sets with samples of one length; borrowed */
+    const struct set_blend *blend;    /* order of the sets over all samples; borrowed; NULL: there is one
+                                       * set */
     int64_t batch_size, micro_size;
-    struct batch_growth growth; /* of the batches; its batch is 0 if all are of batch_size */
-    int64_t n_groups;           /* of micro-batches, which have equally many with sequences; 0: one */
+    struct batch_growth growth; /* growth of the batches; its batch is 0 if all are of batch_size */
+    int64_t n_groups;           /* groups of micro-batches, the same number with sequences in each; 0: one */
 };
 
-/* `w` must outlive the source. */
+/* The batches as a source, with n_micro micro-batches a step; `w` must outlive it. */
 struct batch_source window_batches_source(const struct window_batches *w, int64_t n_micro);
 
 #endif

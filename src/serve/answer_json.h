@@ -17,7 +17,7 @@ struct status answer_json_append(struct buf *out, json_t *line);
 /* Appends a vector, all digits of fp32: many times faster than by way of a json_t. */
 void answer_json_append_vector(struct buf *out, const float *v, int64_t n);
 
-/* A string of what a model says; bytes that are no UTF-8 become U+FFFD. */
+/* A string of text that a model makes; bytes that are no UTF-8 become U+FFFD. */
 json_t *answer_json_said(const char *text, size_t n);
 
 /* {"text", "masks": [[{"token", "id", "probability"}, ...], ...]}: the candidates for each mask, the most

@@ -9,15 +9,15 @@
 /* How texts are laid into batches. */
 enum batching {
     /* masked words: a text alone, with any number of masks; next words: a part or one token of each text that
-     * is continued; else as many texts as fit */
+     * is continued; else all texts that fit */
     BATCHING_BY_TASK,
-    BATCHING_FEW_ASKED, /* as many texts as fit, whole, and few words of each are asked for */
-    BATCHING_LOSSES,    /* as many texts as fit, whole: the losses of all words, and no logits */
+    BATCHING_FEW_ASKED, /* all complete texts that fit, of which few words each are asked for */
+    BATCHING_LOSSES,    /* all complete texts that fit: the losses of all words, and no logits */
 };
 
 /* clang-format off */
 
-/* X(ANSWER, command, task whose heads it needs, batching): those of the public interface, with the names of
+/* X(ANSWER, command, task whose heads it needs, batching): answers of the public interface, with the names of
  * enum kiln_task (kiln/kiln.h), which api/api.c compares. */
 #define ANSWERS_PUBLIC(X) \
     X(FILL, "fill", MASKED_LM, BY_TASK) \
@@ -27,7 +27,7 @@ enum batching {
     X(TAG, "tag", TOKEN_CLASSIFICATION, BY_TASK) \
     X(GENERATE, "generate", CAUSAL_LM, BY_TASK)
 
-/* Those of commands alone. */
+/* Answers that only commands give. */
 #define ANSWERS_OF_COMMANDS(X) \
     X(BLIMP, "blimp", MASKED_LM, FEW_ASKED) \
     X(EVAL, "eval", CAUSAL_LM, LOSSES) \
@@ -40,12 +40,12 @@ enum batching {
 #define ANSWER_NUMBER(ANSWER, ...) ANSWER_##ANSWER,
 enum answer {
     ANSWERS_PUBLIC(ANSWER_NUMBER) ANSWER_N_PUBLIC,
-    ANSWER_LAST_PUBLIC = ANSWER_N_PUBLIC - 1, /* behind which the others are numbered */
+    ANSWER_LAST_PUBLIC = ANSWER_N_PUBLIC - 1, /* the others are numbered after it */
     ANSWERS_OF_COMMANDS(ANSWER_NUMBER) ANSWER_N
 };
 
 struct answer_kind {
-    const char *name; /* of the command */
+    const char *name; /* name of the command */
     enum model_task task;
     enum batching batching;
 };
@@ -60,7 +60,7 @@ bool answer_kind_fits(enum model_task held, enum model_task task);
 /* Appends the names of the rows that such a model can answer: "fill, embed, blimp". */
 void answer_kind_list(struct buf *out, enum model_task held);
 
-/* Adds that list to a failure to open such a model for `task`, if the heads are what it lacks. */
+/* Adds that list to a failure to open such a model for `task`, if it lacks the heads. */
 struct status answer_kind_explain(struct status s, enum model_task held, enum model_task task);
 
 #endif

@@ -14,9 +14,9 @@ struct ask_options {
     int64_t doc_stride;        /* tokens from one window to the next; 128 */
     int64_t max_query_length;  /* 64 */
     int64_t max_answer_length; /* tokens; 30 */
-    int64_t max_length;        /* tokens of a window, special ones included; 0: as many as the model reads */
+    int64_t max_length;        /* tokens of a window, special ones included; 0: all that the model reads */
     bool may_be_none;          /* the model was trained on questions without an answer (SQuAD v2) */
-    struct progress *progress; /* of ask_question: shows progress; NULL: none */
+    struct progress *progress; /* progress of ask_question, to show; NULL: none */
 };
 
 /* Options that suit texts of any length. */
@@ -32,7 +32,7 @@ struct ask_result {
     struct ask_answer *answers; /* [n], the most probable first */
     int64_t n;
     struct buf texts;
-    int64_t n_windows; /* in which the context was read */
+    int64_t n_windows; /* windows in which the context was read */
 };
 
 /* A question as a job (serve/request.h), whose result is read once. */
@@ -45,7 +45,8 @@ struct ask_job {
     struct squad_answers answers;
 };
 
-/* As ask_question; neither the question, the context nor the options are read after it. */
+/* Makes the job of a question, as ask_question; neither the question, the context nor the options are read
+ * after it. */
 struct status ask_job_make(struct ask_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                            const char *question, const char *context, size_t n, const struct ask_options *o);
 struct status ask_job_read(struct ask_job *j, struct ask_result *result);
@@ -53,7 +54,7 @@ void ask_job_fini(struct ask_job *j);
 
 /* Answers one question about context[0..n), with a session of MODEL_TASK_QUESTION_ANSWERING.  Reads every
  * token of the context, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no
- * room for it.  STATUS_NUMERIC if the model computes something that is not finite. */
+ * token for it.  STATUS_NUMERIC if the model computes something that is not finite. */
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,
                            const struct ask_options *o, struct ask_result *result);
 void ask_result_fini(struct ask_result *r);

@@ -12,18 +12,18 @@ struct class_logits {
     const struct encoded_texts *texts;
     int64_t n_labels;
     float *values;
-    int64_t *order; /* [texts->n] of the request: the longest first */
+    int64_t *order; /* [texts->n] order of the request: the longest first */
 };
 
-/* Allocates them and borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed
- * init. */
+/* Allocates the logits and borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a
+ * failed init. */
 struct status class_logits_init(struct class_logits *l, const struct encoded_texts *texts, int64_t n_labels);
 void class_logits_fini(struct class_logits *l);
 
 /* The logits of text i. */
 float *class_logits_get(const struct class_logits *l, int64_t i);
 
-/* The request that fills them. */
+/* The request that fills the logits. */
 struct request class_logits_request(struct class_logits *l);
 
 /* A model's prediction for one of its labels. */
@@ -35,7 +35,7 @@ struct class_reading {
     bool holds;
 };
 
-/* Turns the logits of a text, or of a token, into the predictions of the configuration's problem: out
+/* Converts the logits of a text, or of a token, to the predictions of the configuration's problem: out
  * [num_labels], in their order. */
 void class_logits_read(struct class_reading *out, const float *logits, const struct model_labels *model);
 

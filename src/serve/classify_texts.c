@@ -6,7 +6,7 @@ static int by_score(const void *a, const void *b)
 {
     const struct class_reading *x = a, *y = b;
     if (x->holds != y->holds) {
-        return x->holds ? -1 : 1; /* of equal probabilities, the label with the larger logit */
+        return x->holds ? -1 : 1; /* with equal probabilities, the label with the larger logit */
     }
     return x->score != y->score ? (x->score > y->score ? -1 : 1)
                                 : (x->label > y->label) - (x->label < y->label);

@@ -15,12 +15,12 @@ struct classify_result {
 /* Texts as a job (serve/request.h). */
 struct classify_job {
     struct request request;
-    const struct model_labels *labels; /* of the session's model, borrowed */
+    const struct model_labels *labels; /* labels of the session's model, borrowed */
     struct encoded_texts texts;
     struct class_logits logits;
 };
 
-/* As classify_texts, but for what is cut; the texts are not read after it. */
+/* Makes the job of texts, as classify_texts, but cuts them as `cut` says; the texts are not read after it. */
 struct status classify_job_make(struct classify_job *j, const struct session *s,
                                 struct tokenizer_scratch *scratch, const struct text_bytes *texts,
                                 const struct text_bytes *pairs, size_t n, enum text_cut cut);

@@ -9,11 +9,11 @@ struct embed_input {
     const struct embed_plan *plan; /* borrowed, like tokenizer */
     const struct tokenizer *tokenizer;
     struct encoded_texts texts;
-    int64_t *n_skipped;      /* [texts.n] of each one's first tokens, which are not pooled */
-    int64_t *order;          /* [texts.n] of packing: the shortest first */
-    int64_t capacity;        /* how many can be added */
-    int64_t n_skipped_whole; /* of a text that is not cut */
-    struct buf bytes;        /* of a text after its prompt */
+    int64_t *n_skipped;      /* [texts.n] number of each text's first tokens that are not pooled */
+    int64_t *order;          /* [texts.n] order of packing: the shortest first */
+    int64_t capacity;        /* texts that can be added */
+    int64_t n_skipped_whole; /* tokens not pooled of a text that is not cut */
+    struct buf bytes;        /* prompt and text together */
 };
 
 /* An input without texts, for n_texts of a session of MODEL_TASK_ENCODER.  STATUS_MEMORY.  Fini is safe on a

@@ -32,13 +32,14 @@ struct embed_plan {
     const char *prompt;
     int64_t max_length;
     enum text_cut cut;
-    int64_t width, max_width; /* of a vector, and the largest on its way through the modules */
+    int64_t width, max_width; /* width of a vector, and its largest width on the way through the modules */
 };
 
-/* Of a session opened for MODEL_TASK_ENCODER.  STATUS_USAGE: the model does not support the options. */
+/* Makes the plan of a session opened for MODEL_TASK_ENCODER.  STATUS_USAGE: the model does not support the
+ * options. */
 struct status embed_plan_make(struct embed_plan *p, const struct session *s, const struct embed_options *o);
 
-/* Appends it in words: "pooling cls, normalised, at most 512 tokens". */
+/* Appends the plan in words: "pooling cls, normalised, at most 512 tokens". */
 void embed_plan_describe(struct buf *out, const struct embed_plan *p);
 
 #endif

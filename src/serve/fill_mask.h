@@ -6,7 +6,7 @@
 
 struct fill_candidate {
     int32_t id;
-    double probability; /* of this word at this position, over the whole vocabulary */
+    double probability; /* probability of this word at this position, over the complete vocabulary */
 };
 
 struct fill_result {
@@ -19,14 +19,14 @@ struct fill_result {
 struct fill_job {
     struct request request;
     const struct session *session; /* borrowed */
-    struct id_list ids;            /* of the text, special tokens included */
-    int32_t *words;                /* [n_words] that may be filled in; NULL: all */
+    struct id_list ids;            /* ids of the text, special tokens included */
+    int32_t *words;                /* [n_words] ids that may be filled in; NULL: all */
     int64_t n_words;
     struct fill_result result;
 };
 
-/* STATUS_DATA if text[0..n) has no "[MASK]", or more than a batch has room for, or is longer than the
- * model reads. */
+/* Makes the job of a text.  STATUS_DATA if text[0..n) has no "[MASK]", or more than fit a batch, or is longer
+ * than the model reads. */
 struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n, int64_t top_k);
 

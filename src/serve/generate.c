@@ -81,7 +81,7 @@ void generation_fini(struct generation *g)
 
 /* ---- the text of new tokens ---- */
 
-/* Bytes of text[0..n) that end with a whole character of UTF-8; all of those that are none. */
+/* Bytes of text[0..n) that end with a complete character of UTF-8; all of them where the end is no UTF-8. */
 static size_t whole_characters(const char *text, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
@@ -94,7 +94,7 @@ static size_t whole_characters(const char *text, size_t n)
     return n;
 }
 
-/* Whether a stop begins at text[0..n): whole, or as far as the text goes. */
+/* Whether a stop begins at text[0..n): completely or, unless `whole`, as far as the text extends. */
 static bool begins_stop(const char *text, size_t n, const struct generate_options *o, bool whole)
 {
     for (int64_t k = 0; k < o->n_stops; k++) {
@@ -191,7 +191,7 @@ static void drop_all(struct generator *r)
     }
 }
 
-/* The youngest waits for room, before all that came later. */
+/* The youngest text waits for free pages, before all that came later. */
 static struct generation *put_back_youngest(struct generator *r)
 {
     struct generation **last = &r->running;
@@ -229,7 +229,7 @@ static int64_t n_seen(const struct generation *g)
     return (int64_t)(g->ids.n - g->n_shifted);
 }
 
-/* Makes room where the window is full. */
+/* Drops old tokens where the window is full. */
 static void shift(struct generator *r, struct generation *g)
 {
     while (n_seen(g) > r->s->max_length) {
@@ -238,7 +238,7 @@ static void shift(struct generator *r, struct generation *g)
     }
 }
 
-/* Whole pages with which both begin; g computes a token of its own at least. */
+/* Complete pages with which both begin; g computes a token of its own at least. */
 static int64_t common_pages(const struct generation *g, const struct generation *other)
 {
     int64_t n = int_smaller(n_seen(g) - 1, n_seen(other)), i = 0;
@@ -248,8 +248,8 @@ static int64_t common_pages(const struct generation *g, const struct generation 
     return g->n_shifted > 0 || other->n_shifted > 0 ? 0 : i / BATCH_PAGE;
 }
 
-/* Where a text begins as an older one does, the pages of the beginning are used by both. False: they are
- * being computed, and it waits for them.  Pages do not tell how probable their tokens were. */
+/* Shares the pages of the beginning with an older text that begins the same way.  False: they are being
+ * computed, and the text waits for them.  Pages do not hold how probable their tokens were. */
 static bool share_beginning(struct generator *r, struct generation *g)
 {
     const struct generation *with = NULL;
@@ -320,7 +320,7 @@ static struct status admit(struct generator *r, bool may_wait)
     return status_ok();
 }
 
-/* ---- turns ---- */
+/* ---- steps ---- */
 
 /* Nothing more once nobody listens. */
 static void tell(struct generator *r, struct generation *g)
@@ -348,8 +348,8 @@ static bool reaches_end(const struct generation *g)
     return (int64_t)(g->n_cached + g->n_part) == n_seen(g);
 }
 
-/* Tokens of the prompt that are not rated, of which the model sees all: those that it computes a turn late
- * because the text lost its pages are rated once. */
+/* Tokens of the prompt that are not rated, of which the model sees all: those that it computes again because
+ * the text lost its pages are rated once. */
 static int64_t n_unrated(const struct generation *g)
 {
     int64_t next = (int64_t)(g->first_rated + g->n_rated);
@@ -374,7 +374,7 @@ static bool chooses(const struct generation *g)
     return reaches_end(g) && g->options->max_new_tokens > 0;
 }
 
-/* Asks for the tokens behind those that rate or choose one. */
+/* Asks for the tokens after those that rate or choose one. */
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
     const struct generation *g = self;
@@ -472,13 +472,13 @@ static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OU
     return status_ok();
 }
 
-/* What a turn computes. */
+/* Tokens and texts that a step computes. */
 struct turn_size {
     int64_t n_tokens, n_texts;
 };
 
-/* Tokens of the next part: as many as there is room for beside one of each text, of tokens and of those that
- * logits are asked of. */
+/* Tokens of the next part: all that fit next to one token of each text, both into the tokens of the batch and
+ * into those that logits are asked of. */
 static size_t part_of(const struct generation *g, size_t left, int64_t left_asked)
 {
     size_t wanted = (size_t)n_seen(g) - g->n_cached;

@@ -1,17 +1,17 @@
 /* last_words: whether a decoder guesses how texts end, as LAMBADA asks (Paperno et al. 2016,
  * arXiv:1606.06031).
  *
- * The last word is what stands behind the last white space, with the space before it; its tokens are those
- * in which the text differs from the text without it.  It is guessed if each of them is more probable than
- * any other after those before it, and its nats are the sum of their -log p.  Of a text that is longer
- * than the model reads, the end is read. */
+ * The last word is the text after the last white space, with the space before it; its tokens are those in
+ * which the text differs from the text without it.  It is guessed if each of them is more probable than any
+ * other after those before it, and its nats are the sum of their -log p.  Of a text that is longer than the
+ * model reads, the end is read. */
 #ifndef KILN_SERVE_LAST_WORDS_H
 #define KILN_SERVE_LAST_WORDS_H
 
 #include "serve/session.h"
 
 struct last_word {
-    size_t first;   /* of its text in `ids` */
+    size_t first;   /* place of its text's first token in `ids` */
     int64_t before; /* tokens that are read before it */
     int64_t n;      /* tokens that it is */
     double nats;
@@ -22,12 +22,13 @@ struct last_word {
 struct last_words {
     struct request request;
     const struct session *session; /* borrowed, of MODEL_TASK_CAUSAL_LM */
-    struct id_list ids;            /* of all texts */
+    struct id_list ids;            /* ids of all texts */
     struct buf words;              /* struct last_word */
     int64_t n, longest;            /* texts; tokens of the longest word */
 };
 
-/* STATUS_DATA: the text has no word after another, or its last word has more tokens than a batch asks for. */
+/* Adds a text.  STATUS_DATA: it has no word after another, or its last word has more tokens than a batch asks
+ * for. */
 struct status last_words_add(struct last_words *l, struct tokenizer_scratch *scratch, const char *text,
                              size_t n);
 

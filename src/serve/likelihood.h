@@ -2,14 +2,14 @@
  * each.
  *
  * A masked model predicts a token from those on both sides of it, so its sum is a pseudo-log-likelihood: each
- * token in turn is replaced by [MASK] and predicted from all others (Salazar et al. 2020, arXiv:1910.14659,
- * equation 1).  Special tokens are read, but not predicted. */
+ * token, one after the other, is replaced by [MASK] and predicted from all others (Salazar et al. 2020,
+ * arXiv:1910.14659, equation 1).  Special tokens are read, but not predicted. */
 #ifndef KILN_SERVE_LIKELIHOOD_H
 #define KILN_SERVE_LIKELIHOOD_H
 
 #include "serve/session.h"
 
-/* What is masked besides the token that is predicted. */
+/* Tokens that are masked in addition to the predicted one. */
 enum likelihood_masking {
     LIKELIHOOD_TOKEN, /* nothing */
     /* the later tokens of its word, which would give it away (Kauf & Ivanova 2023, arXiv:2305.10588,
@@ -23,15 +23,15 @@ struct likelihood {
     struct request request;
     const struct session *session; /* borrowed */
     enum likelihood_masking masking;
-    struct id_list ids;             /* of all texts, special tokens included */
+    struct id_list ids;             /* ids of all texts, special tokens included */
     struct buf texts;               /* struct likelihood_text */
     int64_t n;                      /* texts */
     struct likelihood_text **order; /* [n] longest first */
     double work, done;              /* tokens of all sequences, and of those computed */
 };
 
-/* In a session of MODEL_TASK_MASKED_LM; with BATCHING_FEW_ASKED a batch has many sequences.
- * STATUS_DATA: the tokenizer has no mask token. */
+/* Begins without texts, in a session of MODEL_TASK_MASKED_LM; with BATCHING_FEW_ASKED a batch has many
+ * sequences. STATUS_DATA: the tokenizer has no mask token. */
 struct status likelihood_init(struct likelihood *l, const struct session *s, enum likelihood_masking masking);
 void likelihood_fini(struct likelihood *l);
 
@@ -42,8 +42,8 @@ struct status likelihood_add(struct likelihood *l, struct tokenizer_scratch *scr
 /* Makes the request for all texts. */
 struct status likelihood_make(struct likelihood *l);
 
-/* Makes it and computes all texts, with the session's packer.  `done`, if not NULL, is called after each
- * batch with the part of the work that is done.  A text does not depend on the others but for rounding.
+/* Makes the request and computes all texts, with the session's packer.  `done`, if not NULL, is called after
+ * each batch with the part of the work that is done.  A text does not depend on the others but for rounding.
  * STATUS_NUMERIC if the model computes something that is not finite. */
 struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done)(void *self, double part),
                              void *self);

@@ -31,7 +31,7 @@ static int32_t fixed_id(const struct tokenizer *t, int64_t sequence, int64_t pla
     return masked ? t->special[SPECIAL_MASK] : piece;
 }
 
-/* The special tokens around a pair, if the tokenizer has them and the sequence has room. */
+/* The special tokens around a pair, if the tokenizer has them and they fit the sequence. */
 static void put_frame(const struct tokenizer *t, int32_t *ids, int64_t n)
 {
     struct input_frame frame;

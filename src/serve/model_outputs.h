@@ -17,25 +17,25 @@ struct outputs_input {
 struct status outputs_input_fixed(struct outputs_input *in, const struct model_dir *m);
 void outputs_input_fini(struct outputs_input *in);
 
-/* Of all tokens but padding; of each token its word, by a decoder the next one. */
+/* Outputs for all tokens but padding: for each token its word, by a decoder the next one. */
 struct model_outputs {
-    enum model_task task;           /* that they are of */
+    enum model_task task;
     tensor values[MODEL_N_OUTPUTS]; /* fp32, dense; null where the task has no such output; no losses */
 };
 
-/* Computes them on the CPU in fp32, with the weights of the task that the directory's files have.
+/* Computes the outputs on the CPU in fp32, with the weights of the task that the directory's files have.
  * STATUS_NUMERIC: one is not finite. */
 struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in);
 
-/* What logs and files call an output: "mlm", of a decoder "lm". */
+/* The name of an output in logs and files: "mlm", of a decoder "lm". */
 const char *model_outputs_name(const struct model_outputs *o, enum model_output output);
 
 /* Safe on a zeroed struct and after a failed computation. */
 void model_outputs_fini(struct model_outputs *o);
 
-/* The largest difference and the largest magnitude of an output that both have; false if one has none.  Of
- * words those that both have: one model may have more rows behind its pieces. */
+/* The largest difference and the largest magnitude of an output that both have; false if one has none.  Word
+ * logits are compared in the rows that both have: one model may have more rows after its pieces. */
 bool model_outputs_compare(double *difference, double *largest, const struct model_outputs *a,
                            const struct model_outputs *b, enum model_output output);
 

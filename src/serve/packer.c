@@ -138,7 +138,7 @@ static bool fits(const struct batch *b, const struct request *r)
            b->n_sequences + 1 < b->limits.n_sequences && b->n_real_labels + r->n_asked <= b->limits.n_labels;
 }
 
-/* A request that has sequences in this batch, and has more, goes behind the others. */
+/* A request that has sequences in this batch, and has more, goes to the end of the queue. */
 static void rotate(struct packer *p, const struct packed_batch *turn)
 {
     struct request *r = p->first, **end = &p->first;

@@ -21,7 +21,7 @@ struct status perplexity_init(struct perplexity *p, const struct session *s, int
                               (long long)p->stride, (long long)p->context);
 }
 
-/* The windows of a text as a source: inputs [begin, end), which predict the tokens behind each. */
+/* The windows of a text as a source: inputs [begin, end), which predict the token after each. */
 static int64_t begin_of(const struct perplexity_job *j, int64_t i)
 {
     return i * j->p->stride;
@@ -100,7 +100,7 @@ struct status perplexity_add_ids(struct perplexity *p, struct session *s, const 
     return packer_answer(&s->packer, &j.request);
 }
 
-/* Where the tokens of a text go. */
+/* The perplexity and session of perplexity_add. */
 struct adding {
     struct perplexity *p;
     struct session *s;

@@ -12,12 +12,13 @@
 
 struct perplexity {
     int64_t context, stride; /* tokens */
-    int64_t n_tokens;        /* that were predicted */
-    int64_t n_bytes;         /* of them */
+    int64_t n_tokens;        /* tokens that were predicted */
+    int64_t n_bytes;         /* bytes of those tokens */
     double nats;             /* the sum of -log p */
 };
 
-/* STATUS_USAGE: the context is longer than the model's positions, or the stride than the context. */
+/* Begins without tokens.  STATUS_USAGE: the context is longer than the model's positions, or the stride than
+ * the context. */
 struct status perplexity_init(struct perplexity *p, const struct session *s, int64_t context, int64_t stride);
 
 /* A document as a job (serve/request.h) of a session with BATCHING_LOSSES, which adds to `p` as the packer
@@ -29,7 +30,8 @@ struct perplexity_job {
     int64_t n;
 };
 
-/* Of ids[n], whose tokens behind the first are n_bytes of text.  STATUS_DATA: there are fewer than two. */
+/* Makes the job of ids[n], whose tokens after the first are n_bytes of text.  STATUS_DATA: there are fewer
+ * than two. */
 struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p, const int32_t *ids,
                                   int64_t n, int64_t n_bytes);
 
@@ -37,7 +39,8 @@ struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p
  * the model computes something that is not finite. */
 struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n);
 
-/* The same of a document that was encoded: ids[n], whose tokens behind the first are n_bytes of text. */
+/* Adds a document that was encoded, ids[n], whose tokens after the first are n_bytes of text.  Fails as
+ * perplexity_add. */
 struct status perplexity_add_ids(struct perplexity *p, struct session *s, const int32_t *ids, int64_t n,
                                  int64_t n_bytes);
 

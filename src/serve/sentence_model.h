@@ -11,7 +11,7 @@
 #include "core/json.h"
 #include "model/checkpoint.h"
 
-/* Of the last layer's rows h_0..h_(n-1), [CLS] and [SEP] included. */
+/* How a vector is made of the last layer's rows h_0..h_(n-1), [CLS] and [SEP] included. */
 enum sentence_pooling {
     SENTENCE_CLS,           /* h_0 */
     SENTENCE_MAX,           /* the largest of each column */
@@ -25,12 +25,13 @@ enum sentence_pooling {
 /* The name that sentence-transformers uses. */
 const char *sentence_pooling_name(enum sentence_pooling p);
 
-/* SENTENCE_N_POOLINGS if none has this name. */
+/* The pooling of this name; SENTENCE_N_POOLINGS: there is none. */
 enum sentence_pooling sentence_pooling_find(const char *name);
 
 enum sentence_activation { SENTENCE_IDENTITY, SENTENCE_TANH, SENTENCE_RELU, SENTENCE_GELU, SENTENCE_SIGMOID };
 
-/* That of PyTorch's class, "torch.nn.modules.activation.Tanh"; false: kiln has none of this name. */
+/* The activation of a PyTorch class, "torch.nn.modules.activation.Tanh"; false: kiln has none of this
+ * name. */
 bool sentence_activation_find(enum sentence_activation *a, const char *name);
 double sentence_activation_of(enum sentence_activation a, double x);
 
@@ -51,13 +52,13 @@ enum { SENTENCE_MAX_LAYERS = 8 };
 struct sentence_model {
     bool found; /* there is a modules.json; else everything below is kiln's default */
     char transformer[CHECKPOINT_PATH_BYTES];             /* the directory of the model */
-    enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* whose vectors are concatenated */
+    enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* poolings, whose vectors are concatenated */
     int n_poolings;
     bool skips_prompt; /* the tokens of a prompt, [CLS] included, are not pooled */
     struct sentence_layer layers[SENTENCE_MAX_LAYERS];
     int n_layers;
     int64_t max_length; /* tokens of a text, special ones included; 0: not given */
-    bool lower_case;    /* before the tokenizer, which may keep case */
+    bool lower_case;    /* texts are lower-cased before the tokenizer, which may keep case */
     json_t *config;     /* config_sentence_transformers.json, or NULL */
 };
 
@@ -66,7 +67,7 @@ struct sentence_model {
  * finite. */
 struct status sentence_model_open(struct sentence_model *m, const char *path);
 
-/* Writes these files beside the model in `path`, whose vectors have `width` numbers: a model without further
+/* Writes these files next to the model in `path`, whose vectors have `width` numbers: a model without further
  * modules. */
 struct status sentence_model_write(const char *path, enum sentence_pooling pooling, int64_t width,
                                    int64_t max_length);

@@ -13,7 +13,7 @@
  * processors to keep busy. */
 enum { HOST_BATCH_TOKENS = 1024, DEVICE_BATCH_TOKENS = 16384 };
 
-/* Tokens of prompts that are computed in a turn, while other texts wait for their next token. */
+/* Tokens of prompts that are computed in a step, while other texts wait for their next token. */
 enum { PROMPT_TOKENS = 512 };
 
 struct session_options session_defaults(void)
@@ -74,8 +74,8 @@ static int64_t pages_of(int64_t n_tokens)
     return (n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
 }
 
-/* A turn of all texts: parts of prompts, and one token of each of the others; of a prompt that is rated,
- * RATED_TOKENS at most. */
+/* Limits of a step of all texts: parts of prompts, and one token of each of the others; of a prompt that is
+ * rated, RATED_TOKENS at most. */
 static struct batch_limits cached_limits(int64_t length, const struct session_options *o)
 {
     enum { RATED_TOKENS = 128 };
@@ -87,8 +87,8 @@ static struct batch_limits cached_limits(int64_t length, const struct session_op
                                  .n_pages = pages_of(length)};
 }
 
-/* With a mask in each text, logits are most of the memory: room for texts of MASKED_TEXT_TOKENS; a batch of
- * shorter ones is smaller. */
+/* With a mask in each text, logits are most of the memory: their number suits texts of MASKED_TEXT_TOKENS; a
+ * batch of shorter ones is smaller. */
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      const struct session_options *o)
 {
@@ -157,7 +157,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
     };
 }
 
-/* Of the two files the one for sentences decides; if neither gives a length, the model's positions do. */
+/* The length by the file for sentences, else by the tokenizer's, at most the model's positions. */
 static int64_t text_length_of(const struct sentence_model *s, const struct model_dir *m)
 {
     int64_t positions = model_dir_sizes(m).max_length;
@@ -174,7 +174,8 @@ static struct status init_scratch(struct session *s, enum model_task task)
     return tokenizer_scratch_init(&s->scratch, s->tokenizer);
 }
 
-/* Where vectors are wanted, the files that say how they are made name the directory of the transformer. */
+/* Opens the model's files.  For vectors, the files of the sentence model name the directory of the
+ * transformer. */
 static struct status open_dir(struct session *s, const char *path, enum model_task task,
                               const struct session_options *o)
 {
@@ -330,7 +331,7 @@ static struct status task_on(enum model_task *task, const struct model_dir *m)
     return status_ok();
 }
 
-/* What a session for a task over the model is made of. */
+/* Limits and task of a session over the model. */
 static struct status shape_over(struct batch_limits *limits, enum model_task *task,
                                 const struct session *model, const struct session_options *o)
 {

@@ -14,27 +14,26 @@
 /* The device and the dtype that a model computes with. */
 struct session_options {
     struct backend backend;
-    enum dtype dtype;       /* of activations and, without int8, of the matrices that products read */
+    enum dtype dtype;       /* dtype of activations and, without int8, of the matrices that products read */
     bool int8;              /* these matrices are int8; for decoders */
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
     enum batching batching; /* others than BATCHING_BY_TASK are for the tasks that predict words */
     /* A slice of the layers and words is here, and these ranks have the others; their functions are set
      * before the first batch (network_config.peers).  NULL: all of it */
     const struct peers *peers;
-    int64_t n_prompts; /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
-    /* of keys and values, at least those of a text of the model's length; 0: those of n_prompts such texts,
-     * in half of the free memory at most */
+    int64_t n_prompts; /* prompts continued at once, for MODEL_TASK_CAUSAL_LM; 0: SESSION_PROMPTS */
+    /* bytes of keys and values, at least those of a text of the model's length; 0: those of n_prompts such
+     * texts, in half of the free memory at most */
     size_t cache_bytes;
 };
 
 enum { SESSION_PROMPTS = 8 };
 
-/* The cpu, fp32. */
+/* The options of the cpu in fp32. */
 struct session_options session_defaults(void);
 
-/* By name: a device of backend_find, and "fp32", "bf16", "fp16" or "int8", which computes
- * all but products in bf16.  STATUS_USAGE says why this is not
- * possible. */
+/* Sets device and dtype by name: a device of backend_find, and "fp32", "bf16", "fp16" or "int8", which
+ * computes all but products in bf16.  STATUS_USAGE says why this is not possible. */
 struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 
 /* What a classifier of one label makes of its logit for a pair of texts, by the words that
@@ -48,20 +47,20 @@ struct cross_encoder {
 
 struct session {
     struct model_dir dir;              /* without its files; empty where the session is shared */
-    const struct tokenizer *tokenizer; /* of the model */
+    const struct tokenizer *tokenizer; /* in `dir`, or in the shared model */
     struct tokenizer_scratch scratch;
-    struct input_frame frame; /* of the model's input */
+    struct input_frame frame; /* special tokens around the model's input */
     int64_t max_length;       /* tokens of a sequence, special ones included */
     int64_t batch_tokens;     /* tokens of a batch, unless one text alone needs more */
     struct model *model;      /* owned */
-    struct network net;       /* of `model` */
+    struct network net;
     struct packer packer;
-    struct page_pool pages;                /* of the cache of keys and values, where texts are continued */
+    struct page_pool pages;                /* pages of keys and values, where texts are continued */
     int64_t text_length;                   /* the part of max_length that serve/embed reads of a text */
     struct sentence_model files;           /* viewed by `sentence`, unless the session is shared */
     const struct sentence_model *sentence; /* how the model makes vectors */
-    struct cross_encoder scores;           /* of pairs of texts, where there is one label */
-    struct status sentence_status;         /* of session_open_model: why kiln cannot make them */
+    struct cross_encoder scores;           /* scores of pairs of texts, where there is one label */
+    struct status sentence_status;         /* reason why kiln cannot make vectors, from session_open_model */
 };
 
 /* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the

@@ -2,7 +2,7 @@
 
 #include "core/integers.h"
 
-/* The window to which a token belongs: each is `room - stride` behind the one before, and half of what two
+/* The window to which a token belongs: each begins `room - stride` after the one before, and half of what two
  * have in common belongs to either. */
 static int64_t window_of(const struct tag_text_job *j, int64_t token)
 {

@@ -10,16 +10,16 @@
 /* A text as a job (serve/request.h). */
 struct tag_text_job {
     struct request request;
-    const struct model_labels *labels; /* of the session's model, borrowed */
-    struct token_list tokens;          /* of the text, without special tokens */
+    const struct model_labels *labels; /* labels of the session's model, borrowed */
+    struct token_list tokens;          /* tokens of the text, without special tokens */
     int64_t room, stride;              /* tokens of a window, and of its overlap with the next */
     int64_t n_before;                  /* special tokens before them */
     struct encoded_texts windows;
     struct class_logits logits;
 };
 
-/* In a session of MODEL_TASK_TOKEN_CLASSIFICATION. `stride` < 0: a quarter of a window. The text is not read
- * after it. STATUS_USAGE: the stride is as long as a window. */
+/* Makes the job of a text, in a session of MODEL_TASK_TOKEN_CLASSIFICATION.  `stride` < 0: a quarter of a
+ * window. The text is not read after it. STATUS_USAGE: the stride is as long as a window. */
 struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
                                 struct tokenizer_scratch *scratch, const struct text_bytes *text,
                                 int64_t stride);

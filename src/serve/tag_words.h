@@ -24,12 +24,12 @@ struct tag_result {
 /* Sentences as a job (serve/request.h). */
 struct tag_job {
     struct request request;
-    const struct model_labels *labels; /* of the session's model, borrowed */
+    const struct model_labels *labels; /* labels of the session's model, borrowed */
     struct tag_examples sentences;
     struct class_logits logits;
 };
 
-/* As tag_words; the sentences are not read after it. */
+/* Makes the job of sentences, as tag_words; the sentences are not read after it. */
 struct status tag_job_make(struct tag_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                            const struct tag_sentence *sentences, size_t n_sentences);
 struct status tag_job_read(const struct tag_job *j, struct tag_result *result);

@@ -69,7 +69,7 @@ static bool is_wanted(struct work *w)
     return !w->timed_out && (w->is_wanted == NULL || w->is_wanted(w->self));
 }
 
-/* What has begun leaves at the next turn; the rest does not begin. */
+/* Cancels a work: the part that has begun leaves at the next step; the rest does not begin. */
 static void cancel(struct work *w)
 {
     w->is_cancelled = true;
@@ -106,7 +106,7 @@ static void end_over(struct lane *l)
     }
 }
 
-/* The next work that has something to begin, which goes behind the others; NULL: none has. */
+/* The next work that has something to begin, which goes to the end of the queue; NULL: none has. */
 static struct work *rotate(struct lane *l)
 {
     for (struct work **at = &l->works; *at != NULL; at = &(*at)->next) {
@@ -215,14 +215,15 @@ static void end_all(struct lane *l, struct status why)
     }
 }
 
-/* What the last second tells counts as much as all before. */
+/* The rate of the last second counts as much as all before. */
 static void measure_rate(struct text_engine_load *load, double seconds)
 {
     double rate = (double)load->last_batch_tokens / seconds, weight = seconds < 1 ? seconds / 2 : 0.5;
     load->tokens_per_s = load->tokens_per_s > 0 ? (1 - weight) * load->tokens_per_s + weight * rate : rate;
 }
 
-/* Counts the step that a lane has done, in which a decoder's texts had a turn, or a batch was begun. */
+/* Counts the step that a lane has done, in which a decoder's texts got their next tokens, or a batch was
+ * begun. */
 static void count_step(struct lane *l, struct generate_times before, int64_t began_ns)
 {
     const struct packer *p = &l->session->packer;
@@ -387,7 +388,7 @@ struct status text_engine_add_lane(struct text_engine *e, struct lane **lane, st
     return l->generates ? init_generator(l) : status_ok();
 }
 
-/* A work is admitted where there is room for all of it, and one that is alone always. */
+/* A work is admitted where it fits completely, and one that is alone always. */
 static bool has_room(const struct text_engine *e, const struct work *w)
 {
     const struct text_engine_load *load = &e->load;

@@ -32,7 +32,8 @@ static float *change_at(const struct token_choice *c, int64_t i)
     return (float *)c->parts.changes.data + i * CHANGE_N_COLUMNS;
 }
 
-/* The change of a token in this row, which may be new; NULL: it is no token, or there is no room. */
+/* The change of a token in this row, which may be new; NULL: it is no token, or the array of changes is
+ * full. */
 static float *change_of(struct token_choice *c, int32_t id, bool *has_room)
 {
     if (id < 0 || id >= c->n_tokens) {
@@ -50,7 +51,7 @@ static float *change_of(struct token_choice *c, int32_t id, bool *has_room)
     return change_at(c, c->changes[id] - 1);
 }
 
-/* False: there is no room. */
+/* Adds the changes of a row.  False: they do not fit. */
 static bool add_changes(struct token_choice *c, const struct token_choice_options *o, struct token_past past)
 {
     bool has_room = true, repeats = o->repetition_penalty != 1,

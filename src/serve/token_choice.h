@@ -1,5 +1,5 @@
-/* token_choice: how the next token of a text is chosen, and the rows in which a device is told so
- * (ops.h, choose_tokens). */
+/* token_choice: how the next token of a text is chosen, and the rows that pass this to a device (ops.h,
+ * choose_tokens). */
 #ifndef KILN_SERVE_TOKEN_CHOICE_H
 #define KILN_SERVE_TOKEN_CHOICE_H
 
@@ -26,7 +26,7 @@ struct token_choice_options {
     double top_p;       /* only the most probable tokens whose probabilities sum to p; 1: all */
     /* logits of tokens that were there are divided by it, or multiplied if they are negative; 1: off */
     double repetition_penalty;
-    /* of those left, only tokens at least so probable as this times the most probable; 0: all */
+    /* only tokens of those left that are at least this part as probable as the most probable; 0: all */
     double min_p;
     /* logits of tokens that were generated, not read, lose the first once and the second each time; 0: off */
     double presence_penalty, frequency_penalty;
@@ -34,7 +34,7 @@ struct token_choice_options {
     int64_t n_biases;
 };
 
-/* The tokens of a text, behind which one is chosen: the first n_read were read, the others generated. */
+/* The tokens of a text, after which one is chosen: the first n_read were read, the others generated. */
 struct token_past {
     const int32_t *ids; /* [n] */
     size_t n_read, n;
@@ -46,33 +46,33 @@ struct token_probability {
     float log_p; /* natural logarithm */
 };
 
-/* What is asked of a row of logits. */
+/* The question about a row of logits. */
 struct token_question {
     int32_t label; /* the token that is rated; -1: one is chosen, with all below */
-    int n_rated;   /* tokens of which log p are told, the row's own first */
+    int n_rated;   /* tokens whose log p are reported, the row's own first */
     const struct token_choice_options *options; /* borrowed, like the past, until the row was made */
     struct token_past past;
     double random; /* uniform in [0, 1) */
 };
 
-/* Makes rows, a group after the other. */
+/* State of making rows, one group after the other. */
 struct token_choice {
     int32_t *changes; /* [n_tokens] 1 + the place of each token's change in the row that is made; else 0 */
     int64_t n_tokens;
-    struct choice_parts parts; /* that are written */
+    struct choice_parts parts; /* arrays that the rows are written to */
     int64_t n_rows, n_changes;
 };
 
-/* For ids below n_tokens; others change nothing.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a
- * failed init. */
+/* Makes a choice for ids below n_tokens; others change nothing.  STATUS_MEMORY.  Fini is safe on a zeroed
+ * struct and after a failed init. */
 struct status token_choice_init(struct token_choice *c, int64_t n_tokens);
 void token_choice_fini(struct token_choice *c);
 
 /* Begins a group of rows. */
 void token_choice_begin(struct token_choice *c, struct choice_parts parts);
 
-/* Adds a row; false: its changes do not fit, and nothing was added. The first of a group fits where there is
- * room for a change of each token. */
+/* Adds a row; false: its changes do not fit, and nothing was added. The first of a group fits where the
+ * arrays hold a change of each token. */
 bool token_choice_add(struct token_choice *c, const struct token_question *q);
 
 #endif

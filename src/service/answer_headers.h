@@ -1,13 +1,13 @@
-/* answer_headers: what an answer says of itself in headers: TEI's times and counts, and whether texts were
- * cut. */
+/* answer_headers: the headers of an answer: TEI's times and counts, and whether texts were cut. */
 #ifndef KILN_SERVICE_ANSWER_HEADERS_H
 #define KILN_SERVICE_ANSWER_HEADERS_H
 
 #include "service/call.h"
 
 /* Adds x-compute-type, x-compute-time, x-compute-characters, x-compute-tokens, x-total-time,
- * x-tokenization-time, x-queue-time and x-inference-time, in whole milliseconds; and kiln-truncated, the
- * number of texts that were cut, if there is one. Before the reply to a call whose work has ended. */
+ * x-tokenization-time, x-queue-time and x-inference-time, in integer milliseconds; and kiln-truncated, the
+ * number of texts that were cut, if there is one.  Call it before the reply to a call whose work has
+ * ended. */
 void answer_headers_add(struct call *c);
 
 #endif

@@ -3,8 +3,8 @@
  * An endpoint's `answer` runs in a thread of the HTTP server.  It reads fields, chooses a model, makes jobs
  * (serve/request.h) and hands them over with call_submit; `finish` then runs in such a thread again and
  * replies.  Each call ends by exactly one of call_reply, call_reply_text, call_fail..., call_stream_end;
- * after it nothing of the call may be touched. Whatever the call needs until then hangs on `state`, which
- * is freed with it. */
+ * after it nothing of the call may be touched. Data that the call needs until then hangs on `state`, which is
+ * freed with it. */
 #ifndef KILN_SERVICE_CALL_H
 #define KILN_SERVICE_CALL_H
 
@@ -20,7 +20,7 @@ struct call;
 struct dialect {
     const char *name; /* in metrics and logs */
     int invalid;      /* the HTTP status of a value that is wrong: 400, TEI's 422 */
-    int wrong_model;  /* of a task that the model does not have: 400, TEI's 424 */
+    int wrong_model;  /* status of a task that the model does not have: 400, TEI's 424 */
 
     /* The body of an error; `param` is the field that is wrong, or NULL.  NULL if memory runs out. */
     json_t *(*error)(int status, const char *message, const char *param);
@@ -28,14 +28,14 @@ struct dialect {
 
 extern const struct dialect dialect_openai, dialect_tei, dialect_hub, dialect_ollama;
 
-/* That of a path which is no endpoint, or which has not been read to its end. */
+/* The dialect of a path which is no endpoint, or which has not been read to its end. */
 const struct dialect *dialect_of_path(const char *path);
 
 struct endpoint {
-    const char *method, *path; /* "/v1/models/" with the slash at the end: and whatever follows */
+    const char *method, *path; /* one with a slash at the end stands for all that begin with it */
     const struct dialect *dialect;
     void (*answer)(struct call *c);
-    bool is_open; /* without a key */
+    bool is_open; /* answered without a key */
 };
 
 /* The endpoint of a method and a path; NULL: there is none, and *allowed, 64 bytes, gets the methods of the
@@ -52,13 +52,13 @@ struct call {
     struct service *service;
     struct http_exchange *x;
     const struct dialect *dialect;
-    const char *rest;             /* of the path, behind the endpoint's slash */
+    const char *rest;             /* rest of the path, after the endpoint's slash */
     json_t *body;                 /* an object, of POST */
     struct served_models *models; /* held until the call has ended; NULL: they are being loaded */
     bool drains;                  /* the server is ending */
-    struct served_model *named;   /* by the path /models/NAME; NULL: by none */
+    struct served_model *named;   /* model of the path /models/NAME; NULL: another path */
 
-    /* What the endpoint hangs on it, and how to free it. */
+    /* State of the endpoint, and the function that frees it; NULL: none. */
     void *state;
     void (*free_state)(void *state);
 
@@ -70,7 +70,7 @@ struct call {
 
     struct work work;
     void (*finish)(struct call *c);
-    struct status status;          /* of the work */
+    struct status status;          /* status of the work */
     bool is_streaming, has_timing; /* `has_timing`: the work has ended */
     enum call_stream stream;
 };
@@ -82,10 +82,11 @@ struct call {
  * such head. */
 struct served_model *call_model(struct call *c, const char *name, enum answer a);
 
-/* Whether there are models, which may be none, and work begins; false: the call has failed. */
+/* Whether models are loaded, of which there may be none, and the server is not ending; false: the call has
+ * failed. */
 bool call_can_work(struct call *c);
 
-/* The same, whatever the model answers. */
+/* The model to answer with, as call_model, whatever heads it has. */
 struct served_model *call_any_model(struct call *c, const char *name);
 
 /* ---- fields ---- */
@@ -97,7 +98,7 @@ bool call_real(struct call *c, const json_t *o, const char *key, double min, dou
 bool call_bool(struct call *c, const json_t *o, const char *key, bool *value);
 bool call_string(struct call *c, const json_t *o, const char *key, const char **value);
 
-/* Where it is an object, which may be absent: NULL. */
+/* Reads a field that is an object; an absent one gives NULL.  False: the call has failed. */
 bool call_object(struct call *c, const json_t *o, const char *key, const json_t **value);
 
 /* The texts of a field that is a string or an array of strings, borrowed from the body; free() the array.
@@ -108,7 +109,7 @@ bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, 
 /* ---- work ---- */
 
 /* Hands over c->work, which has its lane, its requests or generations, n_tokens and `told`, whose self is the
- * call.  `finish` runs once all has ended, without a failure of the work, and somebody waits; a text that
+ * call.  `finish` runs once all has ended, without a failure of the work, while the client waits; a text that
  * failed alone has its own status.  Else the call fails by itself, and also where the engine is full. */
 void call_submit(struct call *c, void (*finish)(struct call *c));
 
@@ -118,10 +119,11 @@ void call_submit(struct call *c, void (*finish)(struct call *c));
 void call_reply(struct call *c, json_t *json);
 void call_reply_text(struct call *c, int status, const char *content_type, struct buf *text);
 
-/* Begins it before there is one; does nothing where it has begun. */
+/* Begins the stream before its first item; does nothing where it has begun. */
 void call_stream_begin(struct call *c, enum call_stream kind);
 
-/* Sends one; takes the JSON over.  What splits lines for some client is escaped (U+0085, U+2028, U+2029). */
+/* Sends one item; takes the JSON over.  Characters that split lines for some clients are escaped (U+0085,
+ * U+2028, U+2029). */
 void call_stream_json(struct call *c, enum call_stream kind, json_t *json);
 void call_stream_done(struct call *c); /* "data: [DONE]\n\n" */
 void call_stream_end(struct call *c, bool is_whole);
@@ -134,7 +136,8 @@ void call_fail(struct call *c, int status, const char *param, const char *format
 void call_fail_value(struct call *c, const char *param, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fails by a status of kiln: what the client asked (STATUS_USAGE, STATUS_DATA), or the server (500). */
+/* Fails by a status of kiln: STATUS_USAGE and STATUS_DATA with the dialect's status of a wrong value,
+ * STATUS_MEMORY and STATUS_UNAVAILABLE with 503, others with 500. */
 void call_fail_status(struct call *c, const char *param, struct status s);
 
 /* Fails by the status of work: 504 where its deadline has passed, or as call_fail_status. */
@@ -147,10 +150,10 @@ enum { CALL_ID_BYTES = 48 };
 /* An id for answers, "cmpl-" and 24 random letters. */
 void call_make_id(char to[CALL_ID_BYTES], const char *prefix);
 
-/* At the end of its exchange. */
+/* Frees a call at the end of its exchange. */
 void call_free(struct call *c);
 
-/* What the work took so far. */
+/* Times of the work so far, in seconds. */
 struct call_times call_times(const struct call *c);
 
 /* How many characters (code points) text[0..n) has. */

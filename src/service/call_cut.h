@@ -1,4 +1,5 @@
-/* call_cut: what a text of too many tokens loses, by two fields that TEI and huggingface_hub send. */
+/* call_cut: the part that a text of too many tokens loses, by two fields that TEI and huggingface_hub
+ * send. */
 #ifndef KILN_SERVICE_CALL_CUT_H
 #define KILN_SERVICE_CALL_CUT_H
 

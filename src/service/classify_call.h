@@ -25,13 +25,13 @@ struct classify_call {
 /* Hangs `k`, which begins a zeroed struct on the heap, on the call, which frees it. */
 void classify_call_init(struct classify_call *k, struct call *c);
 
-/* Room for n texts, and their pairs.  False: the call has failed. */
+/* Allocates k->texts, for n texts, and k->pairs if they are pairs.  False: the call has failed. */
 bool classify_call_make_room(struct classify_call *k, size_t n, bool of_pairs);
 
 /* Classifies with c->model (call_model); the call then ends by k->answer or has failed. */
 void classify_call_start(struct classify_call *k);
 
-/* The kind of a model's scores as transformers' pipeline has them: of one label a sigmoid, unless
+/* The kind of a model's scores as transformers' pipeline has them: for one label a sigmoid, unless
  * "problem_type" says regression. */
 enum label_problem classify_call_problem(const struct served_model *m);
 

@@ -200,7 +200,7 @@ void embedding_call_start(struct embedding_call *e, const char *model, const jso
 void embedding_call_write(struct buf *out, const struct embedding_call *e, int64_t text)
 {
     const float *v = e->vectors + text * e->plan.width;
-    if (e->in_base64) { /* of the machine's own bytes, which are little-endian */
+    if (e->in_base64) { /* the machine's own bytes, which are little-endian */
         buf_putc(out, '"');
         base64_encode(out, v, (size_t)e->plan.width * sizeof *v);
         buf_putc(out, '"');

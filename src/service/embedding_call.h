@@ -14,11 +14,11 @@ struct embedding_call {
 
     /* For the endpoint to set, before embedding_call_start. */
     struct embed_options options;
-    const char *key;  /* of the texts, for messages */
+    const char *key;  /* field of the texts, for messages */
     int64_t most;     /* texts; EMBEDDING_TEXTS */
     bool takes_empty; /* an empty text is one without words; else it is wrong */
     bool of_tokens;   /* a vector of each token; else of each text */
-    bool in_base64;   /* for embedding_call_write: the bytes of little-endian fp32 */
+    bool in_base64;   /* embedding_call_write writes base64 of the little-endian fp32 */
 
     /* Replies, once there are vectors. */
     void (*answer)(struct embedding_call *e);

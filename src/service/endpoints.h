@@ -4,9 +4,9 @@
 
 #include "service/call.h"
 
-/* Each ends with a row of zeros. */
+/* The endpoints of each file; each list ends with a row of zeros. */
 extern const struct endpoint operation_endpoints[]; /* health and metrics */
-extern const struct endpoint page_endpoints[];      /* for people */
+extern const struct endpoint page_endpoints[];      /* the page for people */
 extern const struct endpoint watch_endpoints[];     /* runs */
 extern const struct endpoint openai_endpoints[], openai_completions_endpoints[], openai_chat_endpoints[];
 extern const struct endpoint tgi_endpoints[];
@@ -16,13 +16,13 @@ extern const struct endpoint openai_embeddings_endpoints[];
 extern const struct endpoint tei_endpoints[], rerank_endpoints[];
 extern const struct endpoint hub_endpoints[];
 
-/* What POST / and /models/NAME of a decoder answer: TGI's form at the root. */
+/* Answers POST / and /models/NAME for a decoder: TGI's form at the root. */
 void tgi_answer(struct call *c);
 
-/* 200 and nothing else; 503 as long as there are no models. */
+/* Answers 200 and nothing else; 503 as long as there are no models. */
 void tei_answer_health(struct call *c);
 
-/* And a reranker: TEI's form. */
+/* Answers POST / for a reranker: TEI's form. */
 void rerank_answer_tei(struct call *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one call, so that what it needs is bounded before it is made. */
+/* Limits of one call, so that its memory is bounded before it is allocated. */
 enum { MOST_TEXTS = 2048, MOST_STOPS = 64, MOST_NEW_TOKENS = 1 << 30 };
 
 static void free_state(void *state)
@@ -212,7 +212,7 @@ static bool encode(struct call *c)
     return !failed(s);
 }
 
-/* How many tokens fit behind a prompt, of those that are wanted. */
+/* The number of wanted tokens that fit after a prompt.  False: they do not fit, and the call has failed. */
 static bool fit(struct call *c, const struct generation_prompt *p, int64_t *n_new)
 {
     struct generation_call *q = c->state;

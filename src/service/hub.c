@@ -1,5 +1,5 @@
 /* hub: `POST /` as huggingface_hub's InferenceClient(model=URL) sends it, to a server or to /models/NAME.
- * Most tasks send the same {"inputs": text}, so the head of the model tells them apart; the shape of the
+ * Most tasks send the same {"inputs": text}, so the head of the model decides between them; the shape of the
  * inputs does so only where a model can do two things. TEI's clients send the same path, for vectors and for
  * ranks. */
 #include "service/answer_headers.h"
@@ -106,7 +106,7 @@ void hub_reply(struct call *c, json_t *results)
 
 /* ---- vectors ---- */
 
-/* The options lie beside "inputs", not under "parameters". */
+/* The options are next to "inputs", not under "parameters". */
 static void answer_features(struct call *c)
 {
     struct embedding_call *e = embedding_call_make(c);
@@ -130,7 +130,7 @@ static void answer_similarity(struct call *c)
 struct hub_task {
     enum answer head;
     void (*answer)(struct call *c);
-    const char *key; /* of the object "inputs" that only this task has; NULL: its inputs are texts */
+    const char *key; /* key of the object "inputs" that only this task has; NULL: its inputs are texts */
 };
 
 static const struct hub_task ask = {ANSWER_ASK, hub_ask_answer, "question"},

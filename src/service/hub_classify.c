@@ -147,7 +147,7 @@ static int by_score(const void *a, const void *b)
                                 : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Of each label alone: entailment against contradiction. */
+/* Scores each label alone: entailment against contradiction. */
 static void score_alone(const struct zero_shot *z, size_t text, struct scored_label *out)
 {
     for (size_t k = 0; k < z->n_labels; k++) {
@@ -244,7 +244,7 @@ static bool read_labels(struct zero_shot *z, const json_t *parameters)
     return are_strings;
 }
 
-/* Appends the template with each label in place of its "{}"; each ends with a NUL. */
+/* Appends the template with each label instead of its "{}"; each ends with a NUL. */
 static void write_hypotheses(struct buf *out, const struct zero_shot *z, const char *template)
 {
     const char *at = strstr(template, "{}");

@@ -7,7 +7,7 @@
 
 struct fill_options {
     int64_t top_k;
-    struct id_list words; /* that may be filled in; none: all */
+    struct id_list words; /* words that may be filled in; none: all */
 };
 
 static void fini(void *job)
@@ -98,7 +98,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     return o->words.n > 0 ? fill_job_choose(j, o->words.ids, (int64_t)o->words.n) : status_ok();
 }
 
-/* The text with a word in place of mask `at`; other masks, and then the special tokens too, are shown. */
+/* The text with a word instead of mask `at`; other masks, and then the special tokens too, are shown. */
 static json_t *sequence_of(const struct fill_job *j, const struct tokenizer *t, size_t at, int32_t id,
                            bool is_only)
 {
@@ -125,7 +125,7 @@ static json_t *words_to_json(const struct fill_job *j, const struct tokenizer *t
     return list;
 }
 
-/* Of one mask a list of words, of several a list of these. */
+/* The JSON of one mask, a list of words, or of several, a list of these. */
 static json_t *masks_to_json(const struct fill_job *j, const struct tokenizer *t)
 {
     json_t *list = json_array();

@@ -1,5 +1,5 @@
-/* hub_tag: token_classification. Tokens become entities as in transformers' TokenClassificationPipeline,
- * with its "aggregation_strategy"; a text of any length is read whole (serve/tag_text.h). */
+/* hub_tag: token_classification. Tokens become entities as in transformers' TokenClassificationPipeline, with
+ * its "aggregation_strategy"; a text of any length is read completely (serve/tag_text.h). */
 #include "serve/tag_text.h"
 #include "service/hub_tasks.h"
 #include "service/token_text.h"
@@ -31,7 +31,7 @@ struct tagged {
     double score;
 };
 
-/* What is known of a text while its answer is made. */
+/* State of a text while its answer is made. */
 struct tagged_text {
     const struct tag_text_job *job;
     const struct tokenizer *tokenizer;

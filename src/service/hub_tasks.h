@@ -15,9 +15,9 @@ void hub_tag_answer(struct call *c);             /* a text, or several */
 void hub_classify_answer(struct call *c);        /* a text or {"text", "text_pair"}, or several */
 void hub_classify_answer_labels(struct call *c); /* zero-shot: "candidate_labels" of a text */
 
-enum { HUB_INPUTS = 4096 }; /* of a request; each is a job of its own */
+enum { HUB_INPUTS = 4096 }; /* inputs of a request at most; each is a job of its own */
 
-/* The jobs of a call's inputs, in an array, and what the task wants to know when they have ended. */
+/* The jobs of a call's inputs, in an array, and the task's data for the time when they have ended. */
 struct hub_jobs {
     bool is_list; /* "inputs" is one; else it is the only input */
     size_t n, job_bytes;

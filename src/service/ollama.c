@@ -48,7 +48,7 @@ static bool read_name(struct call *c, char to[NAME_BYTES])
 
 /* ---- a text ---- */
 
-/* What stands beside a prompt needs a template, or is not text. */
+/* Refuses the other parts of a prompt: they need a template, or are not text. */
 static bool check_refused(struct call *c)
 {
     static const char *const names[] = {"system", "template", "suffix",  "format",
@@ -67,7 +67,7 @@ static bool check_refused(struct call *c)
     return true;
 }
 
-/* Ollama's defaults; -1 and -2 new tokens: as many as there is room for. */
+/* Ollama's defaults; -1 and -2 new tokens: all that fit. */
 static bool read_options(struct call *c)
 {
     struct ollama *q = c->state;
@@ -268,7 +268,8 @@ static json_t *details_json(const struct served_model *m)
                      "family", family, "families", family, "parameter_size", size, "quantization_level", "");
 }
 
-/* Its own client cuts digests, so there is one; the size is that of the weights in fp32. */
+/* Describes a model.  Ollama's own client cuts digests, so there is one; the size is that of the weights in
+ * fp32. */
 static json_t *describe(const struct served_models *set, const struct served_model *m, bool is_running)
 {
     static const char no_digest[] = "0000000000000000000000000000000000000000000000000000000000000000";

@@ -25,7 +25,7 @@ static json_t *mask_of(const struct served_model *m)
     return piece == NULL ? json_null() : json_stringn(piece, n);
 }
 
-/* As vLLM, with how much a model reads; and what it answers, for the page. */
+/* Describes a model as vLLM does, with the tokens that it reads; and with its answers, for the page. */
 static json_t *describe(const struct served_models *set, const struct served_model *m)
 {
     return json_pack("{s:s, s:s, s:I, s:s, s:I, s:o, s:o}", "id", m->name, "object", "model", "created",

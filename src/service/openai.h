@@ -2,7 +2,8 @@
 #ifndef KILN_SERVICE_OPENAI_H
 #define KILN_SERVICE_OPENAI_H
 
-/* How the message begins that a text does not fit the model's window: clients look for it and its code. */
+/* The beginning of the message that a text does not fit the model's window: clients look for it and its
+ * code. */
 #define OPENAI_TOO_LONG "This model's maximum context length is "
 
 #endif

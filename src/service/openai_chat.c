@@ -190,7 +190,7 @@ static bool read(struct call *c)
     struct openai_generation *q = c->state;
     const char *limit =
         openai_generation_has(c, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
-    q->q.options.max_new_tokens = INT32_MAX; /* what fits */
+    q->q.options.max_new_tokens = INT32_MAX; /* all that fit */
     return check_template(c, q->q.m) && check_refused(c) && openai_generation_read(c) && read_log_p(c) &&
            generation_call_read_limit(c, c->body, limit, 1) && make_prompt(c);
 }
@@ -212,7 +212,7 @@ static json_t *token_json(const struct tokenizer *t, int32_t before, struct toke
     return made;
 }
 
-/* Tells of the tokens that were not told of; JSON's null: nobody asks. */
+/* Reports the tokens that were not reported; JSON's null: nobody asks. */
 static json_t *log_p_json(const struct openai_generation *q, struct generation_text *t)
 {
     const struct tokenizer *tokenizer = q->q.m->model.tokenizer;

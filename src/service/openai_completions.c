@@ -1,5 +1,5 @@
 /* openai_completions: POST /v1/completions of OpenAI, with what vLLM adds: sampling by top_k, min_p and
- * repetition_penalty, and ignore_eos.  With echo and logprobs it tells how probable a text is, as
+ * repetition_penalty, and ignore_eos.  With echo and logprobs it reports how probable a text is, as
  * lm-evaluation-harness asks. */
 #include "serve/answer_json.h"
 #include "service/endpoints.h"
@@ -17,7 +17,7 @@ struct completion {
 
 /* ---- what is asked ---- */
 
-/* What changes nothing may be there; what kiln cannot do is refused by name. */
+/* Fields that change nothing may be there; fields that kiln does not support are refused by name. */
 static bool check_refused(struct call *c, int64_t best_of)
 {
     struct completion *q = c->state;
@@ -108,8 +108,8 @@ static json_t *top_of(const struct token_probability *row, int n_alternatives, c
     return top;
 }
 
-/* Tells of the tokens that were not told of; the first of a text has nothing that it could be probable
- * behind. */
+/* Reports the tokens that were not reported; the first of a text has no token before it, and so no
+ * probability. */
 static json_t *log_p_json(struct completion *q, struct generation_text *t)
 {
     const struct tokenizer *tokenizer = q->g.q.m->model.tokenizer;
@@ -137,7 +137,7 @@ static json_t *log_p_json(struct completion *q, struct generation_text *t)
 
 /* ---- answers ---- */
 
-/* What was not sent of a text; its prompt comes first. */
+/* The part of a text that was not sent; its prompt comes first. */
 static json_t *text_json(struct completion *q, struct generation_text *t, bool is_first)
 {
     const struct generation_prompt *p = t->prompt;
@@ -171,7 +171,7 @@ static json_t *whole_choice(struct call *c, struct generation_text *t)
     return choice_json(c->state, t, true);
 }
 
-/* In the engine's thread.  Where tokens are told of, each is. */
+/* Runs in the engine's thread.  Where tokens are reported, each is. */
 static void told(void *self, struct generation *g)
 {
     struct call *c = self;

@@ -9,7 +9,7 @@
 
 enum { MOST_N = 128 };
 
-/* What JSON has instead of minus infinity, as in vLLM. */
+/* The number in JSON instead of minus infinity, as in vLLM. */
 #define LEAST_LOG_P (-9999.0)
 
 static void fail_length(struct call *c, int64_t most, int64_t n_prompt, int64_t n_new)

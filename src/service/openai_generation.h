@@ -8,17 +8,17 @@
 struct openai_generation {
     struct generation_call q; /* first */
     bool streams, counts_at_end;
-    int64_t n_log_p;    /* alternatives for each token; -1: no probabilities are told */
+    int64_t n_log_p;    /* alternatives for each token; -1: no probabilities are reported */
     const char *prompt; /* the field that texts come from */
-    const char *object; /* what an answer is */
+    const char *object; /* type of an answer, its field "object" */
     char id[48];
     int64_t created_s;
 
-    /* One of an answer's choices, a whole text. */
+    /* Makes one of an answer's choices, a complete text. */
     json_t *(*choice)(struct call *c, struct generation_text *t);
 };
 
-/* Chooses the model, and hangs a zeroed state of so many bytes on the call, which begins with a struct
+/* Chooses the model, and hangs a zeroed state of `bytes` bytes on the call, which begins with a struct
  * openai_generation.  Ids begin with `prefix`. */
 void *openai_generation_create(struct call *c, size_t bytes, const char *prompt, const char *object,
                                const char *prefix);
@@ -35,8 +35,8 @@ void openai_generation_submit(struct call *c, void (*told)(void *self, struct ge
 /* Sends one choice of a stream. */
 void openai_generation_send(struct call *c, json_t *choice);
 
-/* What a token behind `before` says, or the spelling of its bytes, which are appended to `bytes` unless it is
- * NULL. */
+/* Appends the text of a token that follows `before`, or the spelling of its bytes, which are appended to
+ * `bytes` unless it is NULL. */
 void openai_generation_spell(struct buf *out, struct buf *bytes, const struct tokenizer *t, int32_t before,
                              int32_t id);
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Of cmake/embed.cmake; charts look and answer to the pointer as in a run's report. */
+/* Files embedded by cmake/embed.cmake; charts look and react to the pointer as in a run's report. */
 extern const char page_html[], page_css[], page_svg[], page_js[], page_tasks_js[], page_watch_js[];
 extern const char chart_css[], chart_js[];
 

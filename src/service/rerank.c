@@ -105,14 +105,14 @@ static void reply_documents(struct rerank_call *r)
 
 static void answer_documents(struct call *c)
 {
-    c->dialect = &dialect_openai; /* whose errors its clients read */
+    c->dialect = &dialect_openai; /* the clients read errors of this form */
     struct rerank_call *r = make(c, "documents");
     if (r == NULL || !call_string(c, c->body, "model", &r->model) ||
         !call_int(c, c->body, "top_n", 0, INT64_MAX, &r->most) ||
         !call_bool(c, c->body, "return_documents", &r->gives_texts)) {
         return;
     }
-    r->most = r->most == 0 ? INT64_MAX : r->most; /* as vLLM's clients ask for all */
+    r->most = r->most == 0 ? INT64_MAX : r->most; /* 0 asks for all, as vLLM's clients do */
     r->scale = RERANK_AS_MODEL;
     r->answer = reply_documents;
     rerank_call_start(r);

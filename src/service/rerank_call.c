@@ -32,7 +32,7 @@ static int by_score(const void *a, const void *b)
                                 : (x->index > y->index) - (x->index < y->index);
 }
 
-/* They are sorted by logit, since a sigmoid makes large ones equal. */
+/* Sorts the texts by logit, since a sigmoid makes large ones equal. */
 static void rank(struct classify_call *k)
 {
     struct rerank_call *r = (struct rerank_call *)k;

@@ -10,11 +10,11 @@ struct ranked_text {
     double score;
 };
 
-/* What is made of the model's logit. */
+/* How a score is made of the model's logit. */
 enum rerank_scale { RERANK_LOGIT, RERANK_SIGMOID, RERANK_AS_MODEL /* serve/session.h */ };
 
 struct rerank_call {
-    struct classify_call classify; /* of the pairs; the endpoint fills in pairs[], the texts, and `cut` */
+    struct classify_call classify; /* the pairs' call; the endpoint fills in pairs[], the texts, and `cut` */
 
     /* For the endpoint to set, before rerank_call_start. */
     const char *model; /* NULL: none is named */

@@ -41,7 +41,7 @@ static struct status told(void *self, struct generation *g)
 
 enum { NEW_TOKENS = 64 };
 
-/* A short window has room for fewer new tokens. */
+/* Continues the prompt by NEW_TOKENS, or by fewer that fit a short window. */
 static struct status continue_prompt(struct buf *text, struct session *of, struct sample *s,
                                      const char *prompt)
 {

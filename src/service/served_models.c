@@ -9,7 +9,7 @@
 /* ---- scratches ---- */
 
 struct scratch_list {
-    struct tokenizer_scratch scratch; /* first: it stands for the whole */
+    struct tokenizer_scratch scratch; /* first: a pointer to it is one to its list entry */
     struct scratch_list *next;
 };
 
@@ -84,7 +84,7 @@ static struct session_options options_for(enum answer a, const struct served_mod
     return o;
 }
 
-/* That kiln cannot read a decoder's template is no failure of the model. */
+/* Opens a decoder's chat template.  One that kiln cannot read is no failure of the model. */
 static struct status open_chat(struct served_model *m)
 {
     if (m->model.dir.task != MODEL_TASK_CAUSAL_LM) {
@@ -154,7 +154,7 @@ static struct status check_names(const struct served_models *set)
     return status_ok();
 }
 
-/* What a session needs beside the weights, which it shares. */
+/* Bytes of a session without the weights, which it shares. */
 static size_t session_bytes(const struct network_plan *p)
 {
     return p->total_bytes - p->weight_bytes - p->library_bytes;

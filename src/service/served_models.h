@@ -1,6 +1,6 @@
 /* served_models: the models that a server answers with, each loaded once, with a session and a lane of the
- * engine for each thing that it answers.  A set is loaded whole; requests hold the set that they began with,
- * so that another can take its place (struct service). */
+ * engine for each thing that it answers.  A set is loaded completely; requests hold the set that they began
+ * with, so that another can take its place (struct service). */
 #ifndef KILN_SERVICE_SERVED_MODELS_H
 #define KILN_SERVICE_SERVED_MODELS_H
 
@@ -11,34 +11,34 @@
 
 #include <pthread.h>
 
-/* What is answered over HTTP are the rows of ANSWERS_PUBLIC. */
+/* Answers over HTTP: the rows of ANSWERS_PUBLIC. */
 enum { SERVED_ANSWERS = ANSWER_N_PUBLIC };
 
-/* What is served, and its name; NULL: the last part of the path. */
+/* A path that is served, and its name; NULL: the last part of the path. */
 struct served_source {
     const char *name, *path;
 };
 
-/* That name, on the heap; NULL: memory ran out. */
+/* The name of a source, on the heap; NULL: memory ran out. */
 char *served_source_name(const struct served_source *source);
 
 struct served_options {
-    struct session_options session; /* of all models; of decoders n_prompts and cache_bytes */
+    struct session_options session; /* options of all models; n_prompts and cache_bytes of decoders */
     struct text_engine_options engine;
 };
 
 struct served_model {
     char *name, *path;
-    struct network_plan plan, plans[SERVED_ANSWERS]; /* of its weights; of its sessions */
-    struct session model;                            /* its weights */
+    struct network_plan plan, plans[SERVED_ANSWERS]; /* plan of its weights; plans of its sessions */
+    struct session model;                            /* holds the weights */
     struct session sessions[SERVED_ANSWERS];
-    struct lane *lanes[SERVED_ANSWERS];    /* NULL: it does not answer this, */
+    struct lane *lanes[SERVED_ANSWERS];    /* NULL: the model does not answer this, */
     struct status why_not[SERVED_ANSWERS]; /* and why */
-    struct chat_template chat;             /* of a decoder */
+    struct chat_template chat;             /* template of a decoder */
     bool has_chat;                         /* else: */
     struct status why_no_chat;             /* OK: it has no chat template */
-    struct scratch_list *scratches;        /* of its tokenizer, that no thread uses */
-    pthread_mutex_t lock;                  /* of them */
+    struct scratch_list *scratches;        /* unused scratches of its tokenizer */
+    pthread_mutex_t lock;                  /* guards the scratches */
 };
 
 struct served_models {
@@ -51,8 +51,8 @@ struct served_models {
     struct served_models *before; /* the set that this one replaced, until nobody holds it; NULL: none */
 };
 
-/* Reads and checks everything but weights, and plans the memory of all sessions.  STATUS_USAGE: two of a
- * name; STATUS_MEMORY: they need more than is free; else as session_open. */
+/* Reads and checks everything but weights, and plans the memory of all sessions.  STATUS_USAGE: two models of
+ * one name; STATUS_MEMORY: they need more than is free; else as session_open. */
 struct status served_models_open(struct served_models **set, const struct served_source *sources, int n,
                                  const struct served_options *o);
 

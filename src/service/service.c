@@ -125,8 +125,7 @@ void service_end_work(struct service *s)
 
 static const char path_of_models[] = "/models/";
 
-/* Behind the name of a served model, which the path has behind /models/: "/" if nothing follows; NULL: it has
- * none. */
+/* The path after /models/ and the name of a served model: "/" if nothing follows; NULL: it names none. */
 static const char *behind_model(struct served_models *set, const char *path, struct served_model **named)
 {
     size_t n = strlen(path_of_models);

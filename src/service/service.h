@@ -32,7 +32,7 @@ struct service {
 };
 
 /* Reads all of the models but their weights (served_models_open): until service_load, work is answered by
- * 503.  As watched_runs_create. */
+ * 503.  Fails as watched_runs_create, too. */
 struct status service_init(struct service *s, const struct service_options *o);
 
 /* No exchange may be left. Safe on a zeroed struct and after a failed init. */
@@ -51,7 +51,7 @@ void service_drain(struct service *s);
 /* Ends the work that is left, whose calls then fail by 503. */
 void service_end_work(struct service *s);
 
-/* What http_server_create takes. */
+/* The handler of requests for http_server_create. */
 struct http_handler service_handler(struct service *s);
 
 /* ---- for calls ---- */

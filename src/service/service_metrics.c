@@ -90,7 +90,7 @@ static void write_histogram(struct buf *out, const char *name, const char *help,
                h->sum, name, (long long)h->n);
 }
 
-/* Resident bytes of this process (proc(5)); 0 where the system does not tell. */
+/* Resident bytes of this process (proc(5)); 0 where the system does not report them. */
 static double resident_bytes(void)
 {
     long long pages = 0, resident = 0;

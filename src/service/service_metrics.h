@@ -18,7 +18,7 @@ struct histogram {
     int64_t n;
 };
 
-/* What a call took. */
+/* Seconds that a call took, in total and by part. */
 struct call_times {
     double total_s, encode_s, queue_s, compute_s;
 };
@@ -36,12 +36,12 @@ struct service_metrics {
 void service_metrics_init(struct service_metrics *m);
 void service_metrics_fini(struct service_metrics *m);
 
-/* What a call that has ended adds. */
+/* Values that a call that has ended adds to the counts. */
 struct metrics_call {
     const char *dialect;
-    int status; /* of HTTP; 0: the client left */
+    int status; /* status of HTTP; 0: the client left */
     int64_t n_texts, n_tokens, n_new_tokens, n_cut;
-    bool computed; /* its times of the engine count */
+    bool computed; /* times of the engine are counted */
     struct call_times times;
 };
 

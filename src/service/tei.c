@@ -44,7 +44,7 @@ static void answer_similarity(struct call *c)
 
 /* ---- labels ---- */
 
-/* Of one text or pair, a list of labels; of many, a list of these. */
+/* Replies with the labels of one text or pair, a list, or of many, a list of these. */
 static void reply_labels(struct classify_call *k)
 {
     bool is_batch = json_is_array(json_array_get(json_object_get(k->call->body, "inputs"), 0));

@@ -1,7 +1,7 @@
 /* tgi: POST /generate and /generate_stream of text-generation-inference (github.com/huggingface), and its
  * form at the root, which huggingface_hub's text_generation asks.
  *
- * Differences from TGI: a text ends before a stop, not behind it; the token that ends a text says nothing, so
+ * Differences from TGI: a text ends before a stop, not after it; the token that ends a text says nothing, so
  * that the texts of a stream's tokens are the text. */
 #include "serve/answer_json.h"
 #include "service/endpoints.h"
@@ -18,7 +18,7 @@ struct tgi {
 
 /* ---- what is asked ---- */
 
-/* What kiln cannot do. */
+/* Refuses the fields that kiln does not support. */
 static bool check_refused(struct call *c, const json_t *p)
 {
     static const char *const names[] = {"grammar", "adapter_id", "watermark"};
@@ -33,8 +33,8 @@ static bool check_refused(struct call *c, const json_t *p)
     return call_int(c, p, "best_of", 1, 1, &best_of);
 }
 
-/* As in TGI, what changes probabilities asks for sampling.  typical_p, which langchain sends unasked, is not
- * applied, and the answer says so. */
+/* Reads how tokens are chosen.  As in TGI, each field that changes probabilities asks for sampling.
+ * typical_p, which langchain sends unasked, is not applied, and the answer says so. */
 static bool read_choice(struct call *c, const json_t *p)
 {
     struct tgi *q = c->state;
@@ -95,7 +95,7 @@ static const char *end_name(enum generation_end end)
     return end == GENERATION_AT_END ? "eos_token" : end == GENERATION_AT_STOP ? "stop_sequence" : "length";
 }
 
-/* What is known of token `at`; NULL: it is the first of its prompt. */
+/* The probabilities of token `at`; NULL: it is the first of its prompt. */
 static const struct token_probability *row_of(const struct generation_text *t, size_t at)
 {
     const struct generation *g = &t->g;

@@ -27,7 +27,7 @@ static struct status append_specials(struct token_list *out, const struct input_
     return status_ok();
 }
 
-/* What stands around a text: of a decoder, only what comes before it. */
+/* The special tokens around a text: for a decoder, only those before it. */
 static struct status frame_of(struct input_form *form, const struct served_model *m)
 {
     const struct tokenizer *t = m->model.tokenizer;
@@ -171,7 +171,7 @@ static json_t *places_json(const struct served_model *m, const struct token_list
     return tokens;
 }
 
-/* One text behind the model's prompt. */
+/* Tokenizes one text after the model's prompt. */
 static json_t *tokenize_one(struct call *c, struct served_model *m, struct text_bytes text,
                             const char *prompt, bool adds_special)
 {
@@ -246,7 +246,8 @@ static void tokenize(struct call *c)
     }
 }
 
-/* As vLLM, the tokenizer's configuration, by which lm-evaluation-harness finds the token that ends a text. */
+/* Replies, as vLLM, with the tokenizer's configuration, where lm-evaluation-harness finds the token that ends
+ * a text. */
 static void tell_tokenizer(struct call *c)
 {
     const struct served_model *m = call_any_model(c, NULL);
@@ -278,7 +279,7 @@ static json_t *decode(struct call *c, const struct served_model *m, const json_t
     return said;
 }
 
-/* vLLM's reply and llama.cpp's: their requests are alike. */
+/* Replies in the forms of vLLM and llama.cpp: their requests are the same. */
 static void detokenize(struct call *c)
 {
     const char *name = NULL;

@@ -6,14 +6,14 @@
 
 #include "text/tokenizer.h"
 
-/* Appends a piece of WordPiece behind others, or as the first. */
+/* Appends a piece of WordPiece after others, or as the first. */
 void token_text_append_piece(struct buf *out, const char *piece, size_t n, bool is_first);
 
 /* Appends ids[0..n) of the vocabulary, without special tokens if they are to be left out. */
 void token_text_append(struct buf *out, const struct tokenizer *t, const int32_t *ids, size_t n,
                        bool skips_special);
 
-/* As a JSON string; takes the text over.  NULL if memory runs out. */
+/* The text as a JSON string; takes the text over.  NULL if memory runs out. */
 json_t *token_text_to_json(struct buf *text);
 
 #endif

@@ -17,26 +17,25 @@
 enum {
     LOOK_MS = 250,           /* between looks at the logs, */
     SAMPLE_MS = 1000,        /* and at the checkpoints */
-    QUIET_MS = 15000,        /* after which a proxy sees a sign of life */
-    BLOCK_BYTES = 256 << 10, /* of a log, read at once; no line is longer */
-    TURN_BYTES =
-        128 << 10, /* sent to a client in a turn, if there are so many: below what it may not have read */
-    LONG_LOG_BYTES = 512 << 10 /* of steps that a stream begins with */
+    QUIET_MS = 15000,        /* time without a line after which a sign of life is sent, for proxies */
+    BLOCK_BYTES = 256 << 10, /* bytes of a log that are read at once; no line is longer */
+    TURN_BYTES = 128 << 10,  /* bytes of a step, if the log has them; fewer than a client may leave unread */
+    LONG_LOG_BYTES = 512 << 10 /* bytes of steps that a stream begins with */
 };
 
 struct watched_run {
     char *name, *directory, *log;
     char **samples; /* [n_samples] events, guarded by the lock */
     int n_samples;
-    int64_t last_step; /* the sampling thread's: of the newest checkpoint that it has seen */
+    int64_t last_step; /* step of the newest checkpoint that the sampling thread has seen */
 };
 
-/* How far a client has the log and the texts of a run. */
+/* The position of a client in the log and the texts of a run. */
 struct place {
     bool has_begun;
     ino_t inode;
     int64_t offset;
-    int64_t every, until; /* of the steps before `until` every so many is sent */
+    int64_t every, until; /* one step of `every` is sent before byte `until` of the log */
     int64_t n_steps;
     int n_samples;
 };
@@ -114,7 +113,7 @@ static void begin_log(struct buf *out, const struct watched_run *run, struct pla
     append_event(out, run, event, sizeof event - 1);
 }
 
-/* Appends the lines that a client has not got, as many as it gets in a turn. */
+/* Appends the lines that a client has not got, up to the limit of a step. */
 static void append_news(struct buf *out, struct watched_runs *w, const struct watched_run *run,
                         struct place *p)
 {

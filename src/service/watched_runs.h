@@ -1,6 +1,6 @@
-/* watched_runs: runs that are watched over HTTP: the lines of their logs as they come, and what a decoder
- * says at its checkpoints (service/run_sample.h).  A thread looks at the logs and sends; another makes the
- * texts.  Runs are only read. */
+/* watched_runs: runs that are watched over HTTP: the lines of their logs as they come, and texts of a decoder
+ * at its checkpoints (service/run_sample.h).  A thread looks at the logs and sends; another makes the texts.
+ * Runs are only read. */
 #ifndef KILN_SERVICE_WATCHED_RUNS_H
 #define KILN_SERVICE_WATCHED_RUNS_H
 
@@ -9,13 +9,14 @@
 struct watch_options {
     const struct served_source *runs; /* [n_runs] output directories, borrowed */
     int n_runs;
-    const char *prompt; /* of the texts, borrowed; "": none are made */
+    const char *prompt; /* prompt of the texts, borrowed; "": none are made */
     struct session_options session;
 };
 
 struct watched_runs;
 
-/* STATUS_USAGE: two of a name, or a path that is no directory; it may have no log yet. */
+/* Starts the threads that watch the runs; no runs, no threads.  STATUS_USAGE: two of one name, or a path that
+ * is no directory; a run may have no log yet.  STATUS_MEMORY. */
 struct status watched_runs_create(struct watched_runs **w, const struct watch_options *o);
 
 /* Ends all streams; no more begin. */

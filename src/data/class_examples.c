@@ -216,7 +216,7 @@ void class_examples_fini(struct class_examples *e)
 struct label_reader {
     struct table_cell cell;
     const char *at;
-    int64_t left; /* in a list */
+    int64_t left; /* labels left in a list */
     char separator;
 };
 

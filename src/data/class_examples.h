@@ -22,7 +22,7 @@ struct class_examples {
     int64_t text, pair, label, id; /* columns; -1: there is none */
     const char *label_name;        /* name that was asked for; NULL: a usual one */
     char separator;
-    struct encoded_texts texts; /* by class_examples_encode */
+    struct encoded_texts texts; /* filled by class_examples_encode */
     struct buf scores;          /* float: of each pair, by class_examples_encode_pairs */
 };
 

@@ -41,7 +41,7 @@ struct conll_file {
     int64_t first_line;         /* line of the first row; 0: there is none */
     int n_columns, word, label; /* columns from 0; label -1: there is none */
     bool has_tabs, is_numbered; /* rows begin with their numbers */
-    bool underscore_is_absent;  /* in the column of labels */
+    bool underscore_is_absent;  /* "_" in the column of labels is no label */
     bool inside;                /* a row of the sentence was read */
 };
 

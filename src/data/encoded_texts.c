@@ -71,7 +71,7 @@ struct status encoded_texts_add_tokens(struct encoded_texts *t, struct token_ran
     return status_ok();
 }
 
-/* From the crate tokenizers, truncate_encodings. */
+/* The arithmetic of truncate_encodings in the crate tokenizers. */
 void encoded_texts_cut(int64_t *a, int64_t *b, int64_t room)
 {
     bool swap = *a > *b;
@@ -172,7 +172,7 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     }
     int64_t first = t->of_tokens ? row : out->n_sequences - 1; /* first of the sequence's rows of labels */
     int32_t *labels = out->fields[TEXT_CLASS_LABELS] + first * t->width;
-    memset(labels, -1, (size_t)((t->of_tokens ? n : 1) * t->width) * sizeof *labels); /* in fp32, no number */
+    memset(labels, -1, (size_t)((t->of_tokens ? n : 1) * t->width) * sizeof *labels); /* a NaN in fp32 */
     if (t->labels.n > 0) {
         const int32_t *from = (const int32_t *)(const void *)t->labels.data;
         from += (t->of_tokens ? x->a.first : i) * t->width;

@@ -20,7 +20,7 @@ struct token_range {
 };
 
 struct encoded_text {
-    struct token_range a, b; /* in ids */
+    struct token_range a, b; /* ranges of `ids` */
     bool is_pair;
     int64_t row; /* tokens of the sequences before it, special ones included */
 };

@@ -20,8 +20,8 @@ struct label_kind {
 void label_kind_read(struct label_kind *k, struct label_names *names);
 void label_kind_fini(struct label_kind *k);
 
-/* How many numbers a batch holds for the labels of a text or a word; sets them to those of one without a
- * label, which of several classes has none. */
+/* Numbers that a batch holds for the labels of a text or a word.  label_kind_clear sets them as for one
+ * without a label, which among several classes has none. */
 int64_t label_kind_width(const struct model_labels *model);
 void label_kind_clear(const struct label_kind *k, int32_t *labels);
 

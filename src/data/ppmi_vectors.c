@@ -249,8 +249,8 @@ static void add_squares(void *context, int part, int n_parts)
     }
 }
 
-/* In place: the lower half becomes L with L L^T as it was.  Where a text has fewer directions than columns,
- * the others are 0. */
+/* Factorizes m in its own memory: the lower half becomes L, with L L^T the former m.  Where a text has fewer
+ * directions than columns, the others are 0. */
 static void factorize(double *m, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {

@@ -37,8 +37,8 @@ void shard_list_fini(struct shard_list *list);
 /* Statistics of the packing.  Lengths are in tokens, and S is the length of a pack. */
 struct shard_packing {
     int64_t seq_length;   /* S */
-    int64_t n_sequences;  /* before packing */
-    int64_t n_packs;      /* after */
+    int64_t n_sequences;  /* sequences before packing */
+    int64_t n_packs;      /* packs after it */
     int64_t n_tokens;     /* tokens of all sequences */
     int64_t n_strategies; /* distinct lists of the lengths in a pack */
     /* the most frequent, as indices in the sorted list of strategies; -1: there are fewer */

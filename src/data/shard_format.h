@@ -35,7 +35,8 @@ int shard_format_arrays(struct hdf5_array arrays[SHARD_MAX_ARRAYS], const struct
 /* The memory that a shard of this shape takes. */
 size_t shard_format_bytes(const struct shard_shape *shape);
 
-/* STATUS_DATA unless the sizes are possible and a shard takes at most 4 GiB; `path` is for the message. */
+/* Checks a shape.  STATUS_DATA unless the sizes are possible and a shard takes at most 4 GiB; `path` is for
+ * the message. */
 struct status shard_format_check(const struct shard_shape *shape, const char *path);
 
 /* Measures a file.  It calls libhdf5, so only data/shard_serve may call it, or code that wrote the file

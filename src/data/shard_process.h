@@ -45,8 +45,8 @@ struct status shard_process_wait(struct shard_process *p);
 /* The memory of slot 0 or 1, [slot_bytes]: the arrays of the shard that was read into it. */
 const void *shard_process_slot(const struct shard_process *p, int slot);
 
-/* For main: whether this process was started by shard_process_open; then it must return what
- * shard_process_serve returns. */
+/* Whether this process was started by shard_process_open; then main must return what shard_process_serve
+ * returns. */
 bool shard_process_is_wanted(int argc, char **argv);
 int shard_process_serve(void);
 

@@ -25,8 +25,8 @@ struct shard_set_config {
     uint64_t seed;
 };
 
-/* STATUS_USAGE if a flag is out of its range; STATUS_DATA if the tokenizer lacks a special token of
- * samples. */
+/* Checks a configuration.  STATUS_USAGE if a flag is out of its range; STATUS_DATA if the tokenizer lacks a
+ * special token of samples. */
 struct status shard_set_check(const struct shard_set_config *c);
 
 /* Writes the shards of the stores, and the vocabulary.  reports[STORE_HELDOUT].n_shards is 0 if nothing was

@@ -28,7 +28,7 @@ struct writer {
     const struct shard_writer_config *config;
     struct bert_loader loader; /* loader of one sequence a step */
     struct drawer *drawers;    /* [parallel_n_parts()] */
-    int64_t n_samples;         /* over all rounds */
+    int64_t n_samples;         /* samples over all rounds */
     struct pack_strategies strategies;
 };
 

@@ -11,7 +11,7 @@
 
 struct shard_writer_config {
     struct bert_loader_config samples; /* loader whose samples are written; its batch sizes are ignored */
-    const char *directory;             /* where the files go; exists */
+    const char *directory;             /* directory of the files; exists */
     const char *name, *word;           /* names of the files: NAME_WORD_0.hdf5 and so on; NULL: "kiln" */
     int64_t dupe_factor;               /* epochs that are written */
     int64_t n_shards;                  /* 0: enough for files of about 64 MiB before compression */

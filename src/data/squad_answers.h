@@ -27,7 +27,7 @@ enum { SQUAD_PLACE_NULL = -1, SQUAD_PLACE_EMPTY = -2 };
 struct squad_candidate {
     int32_t start, end; /* bytes [start, end) of the context; both SQUAD_PLACE_NULL: ""; _EMPTY: "empty" */
     float start_logit, end_logit;
-    double probability; /* among the n best; set by finish */
+    double probability; /* probability among the n best; set by squad_answers_finish */
 };
 
 struct squad_result {

@@ -77,7 +77,7 @@ struct status squad_examples_ask(struct squad_examples *e, const char *context, 
                                  const char *const *questions, int64_t n_questions);
 void squad_examples_fini(struct squad_examples *e);
 
-/* Borrowed, NUL-terminated. */
+/* Texts of an example or an answer, borrowed and NUL-terminated. */
 const char *squad_example_id(const struct squad_examples *e, int64_t i);
 const char *squad_example_question(const struct squad_examples *e, int64_t i);
 const char *squad_answer_text(const struct squad_examples *e, int64_t answer);

@@ -18,7 +18,7 @@ struct squad_part {
 struct squad_scores {
     double exact_match, f1; /* 0 to 100 */
     int64_t n;              /* questions */
-    int64_t n_missing;      /* without a prediction: each is a warning */
+    int64_t n_missing;      /* questions without a prediction: each is a warning */
     bool version_2;         /* questions may have no answer */
     struct squad_part answerable, unanswerable;
 };

@@ -39,8 +39,8 @@ struct status store_check_add(struct store_check *c, const struct token_store *s
  * says that these files passed.  `c` was zeroed before, and must not be moved. */
 struct status store_check_begin(struct store_check *c, const char *directory, int rank);
 
-/* STATUS_DATA if a file is known to be damaged; with `wait` it first waits until everything has been read.
- * Saves the result. */
+/* Takes the result.  STATUS_DATA if a file is known to be damaged; with `wait` it first waits until
+ * everything has been read. Saves the result. */
 struct status store_check_take(struct store_check *c, bool wait);
 
 /* Whether the thread still reads, so that the result is unknown. */

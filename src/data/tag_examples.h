@@ -18,7 +18,7 @@ struct tag_word {
     size_t n;           /* bytes of the word */
     bool has_label;
     int64_t line;           /* line of the file, from 1 */
-    int64_t example, token; /* after encoding: its text, and its first piece in texts.ids */
+    int64_t example, token; /* set by encoding: its text, and its first piece in texts.ids */
 };
 
 struct tag_examples {
@@ -28,7 +28,7 @@ struct tag_examples {
     struct buf words;           /* struct tag_word */
     struct buf sentences;       /* int64_t: the first word of each */
     int64_t n_words, n;         /* n sentences */
-    struct encoded_texts texts; /* by tag_examples_encode; n_cut of them are sentences */
+    struct encoded_texts texts; /* filled by tag_examples_encode; n_cut counts sentences */
 };
 
 /* Begins as an empty list; `name` is for messages.  Then sentences are added, and words to the last one,

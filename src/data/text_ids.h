@@ -21,10 +21,10 @@ struct status text_ids_lines(const char *path, text_ids_take_text *take, void *s
 struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, size_t n, text_ids_take *take,
                                void *self);
 
-/* Whether it is the prefix of a store. */
+/* Whether a path is the prefix of a store. */
 bool text_ids_is_store(const char *path);
 
-/* STATUS_DATA: one of these is neither such a prefix nor a file that can be read. */
+/* Checks the paths.  STATUS_DATA: one is neither the prefix of a store nor a file that can be read. */
 struct status text_ids_check(const char *const *paths, int n);
 
 /* All documents of `path`, lines of JSON by its name (document_lines_are_named).  STATUS_DATA names

@@ -41,7 +41,7 @@ struct bert_loader_config {
     const struct tokenizer *whole_words;
     bool even_masks;     /* tokens take turns over the epochs instead of being drawn (masking_turns) */
     bool in_order;       /* samples of an epoch as they lie in the store, without the permutation */
-    int64_t n_positions; /* at a random one of which every second sequence begins in training; 0: none does */
+    int64_t n_positions; /* range of the random first position of every second training sequence; 0: none */
 
     struct ramp mask_rate; /* replaces masked_lm_prob; needs `part` */
     struct run_part part;

@@ -37,9 +37,9 @@ struct nsp_pair {
 struct nsp_pair nsp_draw(const struct indexed *store, struct sample sample, int64_t max_tokens,
                          double short_seq_prob, struct rng_stream *r);
 
-/* Without next-sentence prediction: one range of at most max_tokens tokens of a sample, whose target length
- * is drawn in the same way.  Its sentences up to that are taken; what is too much is left out at both ends
- * together, at a uniform place. */
+/* Draws one range, for training without next-sentence prediction: at most max_tokens tokens of a sample,
+ * whose target length is drawn in the same way.  Its sentences up to that are taken; what is too much is left
+ * out at both ends together, at a uniform place. */
 struct nsp_range nsp_draw_window(const struct indexed *store, struct sample sample, int64_t max_tokens,
                                  double short_seq_prob, struct rng_stream *r);
 

@@ -294,8 +294,7 @@ static struct status find_average(struct shard_loader *l, bool has_metadata, dou
     return status_ok();
 }
 
-/* The replaced system rounds half to even, which would turn 1 micro-batch into 0 with two sequences a
- * pack. */
+/* The replaced system rounds half to even, which would make 0 of 1 micro-batch with two sequences a pack. */
 static int64_t packed_micro_batches(int64_t n, double sequences_per_record)
 {
     double rounded = nearbyint((double)n / (sequences_per_record > 1 ? sequences_per_record : 1));

@@ -18,7 +18,7 @@
 
 struct shard_loader_config {
     const char *directory;
-    const char *word; /* in the names of its files, if in any: "training" or "test" */
+    const char *word; /* word in the names of its files, if in any: "training" or "test" */
     int64_t vocab_size;
     int32_t pad_id;
     uint64_t seed;

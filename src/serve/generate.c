@@ -322,7 +322,7 @@ static struct status admit(struct generator *r, bool may_wait)
 
 /* ---- steps ---- */
 
-/* Nothing more once nobody listens. */
+/* Reports a new token to the source, unless that has failed before. */
 static void tell(struct generator *r, struct generation *g)
 {
     if (!failed(r->told_status)) {

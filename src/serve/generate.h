@@ -28,8 +28,8 @@ struct generate_options {
     const char *const *stops; /* [n_stops] texts that end a text before them; none is empty */
     int64_t n_stops;
     bool rates;         /* report how probable the model finds each new token */
-    bool rates_prompt;  /* and each of the prompt but the first; max_new_tokens may then be 0 */
-    int n_alternatives; /* and this number of the most probable there: 0 .. GENERATE_ALTERNATIVES */
+    bool rates_prompt;  /* report it for tokens of the prompt but the first; max_new_tokens may then be 0 */
+    int n_alternatives; /* and for the most probable tokens there: 0 .. GENERATE_ALTERNATIVES of them */
 };
 
 enum { GENERATE_ALTERNATIVES = 20 };
@@ -60,9 +60,8 @@ struct generation {
     struct buf text;
     size_t n_settled;
 
-    /* With options.rates or rates_prompt, n_rated rows of 1 + n_alternatives: row i is of token
-     * first_rated + i, itself and then the most probable tokens, with id -1 where there are no
-     * more. */
+    /* Probabilities, with options.rates or rates_prompt: n_rated rows of 1 + n_alternatives: row i is of
+     * token first_rated + i, itself and then the most probable tokens, with id -1 where there are no more. */
     struct token_probability *rated;
     size_t n_rated, first_rated;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct likelihood_text {
-    size_t start, n; /* in the ids, special tokens included */
+    size_t start, n; /* tokens in `ids`, special ones included */
     int64_t first;   /* the number of its first sequence, among those of all texts by length */
     double sum;
 };

@@ -48,7 +48,7 @@ struct status likelihood_make(struct likelihood *l);
 struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done)(void *self, double part),
                              void *self);
 
-/* Once the request has ended: the natural logarithm for text i. */
+/* The natural logarithm for text i, once the request has ended. */
 double likelihood_get(const struct likelihood *l, int64_t i);
 
 /* The number of tokens of text i that are predicted, and whether texts i and k have the same tokens. */

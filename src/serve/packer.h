@@ -1,10 +1,11 @@
 /* packer: fills batches of a model with the sequences of many requests, runs them, and hands each request its
- * rows. The rule: requests are packed in turn, a batch as full as its limits allow; a request with sequences
- * left goes to the end of the queue, so that a request of one sequence does not wait for one of 10,000.
- * Sequences in a batch do not see each other, so requests share batches; a request that is cancelled or fails
- * leaves, and the others continue.  While the device computes a batch, the host takes the rows of the
- * previous one. Only rows that a request asked for are copied from the device.  Nothing allocates after
- * packer_init. */
+ * rows.
+ *
+ * The rule: requests are packed in turn, a batch as full as its limits allow; a request with sequences left
+ * goes to the end of the queue, so that a request of one sequence does not wait for one of 10,000. Sequences
+ * in a batch do not see each other, so requests share batches; a request that is cancelled or fails leaves,
+ * and the others continue.  While the device computes a batch, the host takes the rows of the previous one.
+ * Only rows that a request asked for are copied from the device.  Nothing allocates after packer_init. */
 #ifndef KILN_SERVE_PACKER_H
 #define KILN_SERVE_PACKER_H
 

@@ -13,7 +13,7 @@ struct page_pool {
     int32_t *uses; /* [n] of each page */
 };
 
-/* STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed init. */
+/* Makes a pool of n free pages.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed init. */
 struct status page_pool_init(struct page_pool *p, int64_t n);
 void page_pool_fini(struct page_pool *p);
 

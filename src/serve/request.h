@@ -24,7 +24,7 @@ struct request {
     int64_t n_asked;      /* most tokens that are asked for in a sequence */
     unsigned outputs;     /* 1 << enum model_output */
 
-    /* With MODEL_CHOICES, what is asked of row k of the sequence's asked tokens; else NULL. */
+    /* The question about row k of the sequence's asked tokens, with MODEL_CHOICES; else NULL. */
     struct token_question (*question)(const void *self, int64_t sequence, int64_t k);
 
     /* Called once with the outputs of each sequence, in the order of packing: dense tensors in host memory,
@@ -39,7 +39,7 @@ struct request {
     /* The packer's. */
     int64_t n_packed, n_back; /* sequences that went into batches, and that came back */
     bool ended;               /* the packer does not know it any more */
-    struct status status;     /* once it has ended */
+    struct status status;     /* result, once it has ended */
     struct request *next;
 };
 

@@ -12,7 +12,7 @@ struct lane {
     struct session *session;
     struct work *works; /* the next to begin something first */
     bool generates;
-    struct generator generator; /* where it does */
+    struct generator generator; /* state of a decoder's lane */
     struct lane *next;
 };
 
@@ -289,7 +289,7 @@ static bool receive(struct text_engine *e)
     return goes_on;
 }
 
-/* At the end nobody waits for what is left. */
+/* Ends a lane with the engine: nobody waits for its works any more. */
 static void end_lane(struct lane *l)
 {
     bool more = l->works != NULL && !l->generates;

@@ -30,7 +30,7 @@ struct work {
     /* Whether somebody waits for it; asked between batches, by the engine. NULL: always. */
     bool (*is_wanted)(void *self);
 
-    /* After each token of a text; by the engine.  NULL: nobody asks. */
+    /* Called by the engine after each token of a text.  NULL: no calls. */
     void (*told)(void *self, struct generation *g);
 
     /* All of it has ended, by the engine, which forgets it before.  Each request and text has a status of its
@@ -51,7 +51,7 @@ struct text_engine_options {
     int64_t max_works;
 };
 
-/* How much there is to do. */
+/* The work to be done, and counts of the work that was done. */
 struct text_engine_load {
     int64_t n_works, n_tokens;
     double tokens_per_s; /* mean over the last seconds with work; 0: none yet */

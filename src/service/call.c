@@ -212,7 +212,7 @@ static struct served_model *find_model(struct call *c, const char *name, struct 
     return m;
 }
 
-/* NULL: runs are watched, and no model is served. */
+/* The first model of a set; NULL: runs are watched, and no model is served. */
 static struct served_model *first_of(struct served_models *set)
 {
     return set->n == 0 ? NULL : &set->models[0];
@@ -391,7 +391,7 @@ static void count_new_tokens(struct call *c)
     }
 }
 
-/* In a thread of the server. */
+/* Runs in a thread of the server. */
 static void finish(void *self)
 {
     struct call *c = self;
@@ -404,7 +404,7 @@ static void finish(void *self)
     }
 }
 
-/* In the engine's thread. */
+/* Runs in the engine's thread. */
 static void done(void *self, struct status s)
 {
     struct call *c = self;

@@ -18,7 +18,7 @@ struct call;
 
 /* How the clients of a dialect see errors. */
 struct dialect {
-    const char *name; /* in metrics and logs */
+    const char *name; /* name in metrics and logs */
     int invalid;      /* the HTTP status of a value that is wrong: 400, TEI's 422 */
     int wrong_model;  /* status of a task that the model does not have: 400, TEI's 424 */
 
@@ -62,7 +62,7 @@ struct call {
     void *state;
     void (*free_state)(void *state);
 
-    /* For the counts, the log and the headers x-...; the endpoint's to fill in. */
+    /* Values for the counts, the log and the headers x-...; the endpoint fills them in. */
     struct served_model *model;
     int64_t n_texts, n_characters, n_tokens, n_cut; /* tokens that are read: each prompt once */
     int64_t n_new_tokens;                           /* call.c's, once the work has ended */

@@ -37,7 +37,7 @@ struct generation_call {
     struct generate_options options; /* options of all texts; max_new_tokens is the dialect's default */
     bool has_limit;                  /* max_new_tokens was asked for; else it is cut to what fits */
     int64_t n;                       /* texts of each prompt */
-    int64_t most_prompt_tokens;      /* of longer prompts only the last tokens are read; 0: no limit */
+    int64_t most_prompt_tokens;      /* most tokens read of a prompt, its last ones; 0: all */
 
     struct generation_prompt *prompts; /* [n_prompts] */
     size_t n_prompts;

@@ -238,7 +238,7 @@ static json_t *entities_to_json(const struct call *c, struct tagged_text *t, enu
     return list;
 }
 
-/* NULL if memory runs out. */
+/* The entities of a text; NULL if memory runs out. */
 static json_t *text_to_json(const struct call *c, const struct tag_text_job *j, const char *text,
                             enum strategy s)
 {

@@ -13,7 +13,7 @@
 struct ollama {
     struct generation_call q; /* first */
     bool streams;
-    int64_t first_ns; /* when the first token was there */
+    int64_t first_ns; /* time of the first token */
 };
 
 enum { NAME_BYTES = 256, DATE_BYTES = 32 };
@@ -116,7 +116,7 @@ static json_t *end_json(struct call *c, json_t *line, enum generation_end end)
     return line;
 }
 
-/* In the engine's thread. */
+/* Runs in the engine's thread. */
 static void told(void *self, struct generation *g)
 {
     struct call *c = self;
@@ -153,7 +153,7 @@ static void fail_length(struct call *c, int64_t most, int64_t n_prompt, int64_t 
         (long long)n_prompt, (long long)n_new, (long long)(n_prompt + n_new), (long long)most);
 }
 
-/* Without a prompt a client asks for the model to be loaded, which it is. */
+/* Replies to a request without a prompt, which asks for the model to be loaded: it is. */
 static void reply_loaded(struct call *c)
 {
     const struct ollama *q = c->state;

@@ -252,7 +252,7 @@ static void send_delta(struct call *c, const struct generation_text *t, json_t *
                                         delta, "logprobs", log_p, "finish_reason", end));
 }
 
-/* In the engine's thread: who speaks, what is said, and why it ended are events of their own. */
+/* Runs in the engine's thread.  The role, the text and the reason of its end are events of their own. */
 static void told(void *self, struct generation *g)
 {
     struct call *c = self;

@@ -6,7 +6,7 @@
 #include "service/classify_call.h"
 
 struct ranked_text {
-    int64_t index; /* in the texts */
+    int64_t index; /* index in the texts */
     double score;
 };
 
@@ -20,7 +20,7 @@ struct rerank_call {
     const char *model; /* NULL: none is named */
     const char *query;
     enum rerank_scale scale;
-    bool gives_texts; /* in the answer */
+    bool gives_texts; /* the answer has the texts */
     int64_t most;     /* texts in the answer */
 
     /* Replies, once the texts are ranked. */

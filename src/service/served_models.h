@@ -44,7 +44,7 @@ struct served_model {
 struct served_models {
     struct served_model *models; /* [n] */
     int n;
-    struct served_options options; /* with the budget of the caches that 0 stands for */
+    struct served_options options; /* options, with the budget of the caches that 0 stands for */
     struct text_engine *engine;
     double loaded_s;              /* the time of the wall clock */
     int64_t n_holders;            /* guarded by service's lock, and */

@@ -15,7 +15,7 @@ struct service_options {
     int n_sources;
     struct served_options models;
     struct watch_options watch;
-    double request_timeout_s;      /* from a request's head to its answer */
+    double request_timeout_s;      /* time from a request's head to its answer */
     struct access_log *access_log; /* NULL: none */
 };
 

@@ -27,7 +27,7 @@ struct service_metrics {
     pthread_mutex_t lock; /* guards the rest */
     const char *dialects[METRICS_DIALECTS];
     int n_dialects;
-    int64_t calls[METRICS_DIALECTS][METRICS_CLASSES]; /* by dialect and first digit of the status; 0: left */
+    int64_t calls[METRICS_DIALECTS][METRICS_CLASSES]; /* by dialect and status / 100; 0: the client left */
     int64_t texts, tokens, new_tokens, cut;
     struct histogram total, encode, queue, compute;
 };

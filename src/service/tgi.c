@@ -146,7 +146,7 @@ static json_t *prompt_json(const struct tgi *q, const struct generation_text *t)
     return list;
 }
 
-/* With the seed, where there was a choice. */
+/* The end of a text, with the seed where tokens were drawn. */
 static json_t *end_json(const struct tgi *q, const struct generation_text *t)
 {
     const struct generation *g = &t->g;
@@ -186,7 +186,7 @@ static json_t *text_json(const struct tgi *q, const struct generation_text *t)
     return said;
 }
 
-/* In the engine's thread: an event for each token. */
+/* Runs in the engine's thread: an event for each token. */
 static void told(void *self, struct generation *g)
 {
     struct call *c = self;

@@ -258,7 +258,7 @@ static void tell_tokenizer(struct call *c)
 
 /* ---- and back ---- */
 
-/* NULL: the call has failed. */
+/* The text of the ids; NULL: the call has failed. */
 static json_t *decode(struct call *c, const struct served_model *m, const json_t *value, const char *name,
                       bool skips_special)
 {

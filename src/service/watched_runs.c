@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 250,           /* between looks at the logs, */
+    LOOK_MS = 250,           /* time between looks at the logs, */
     SAMPLE_MS = 1000,        /* and at the checkpoints */
     QUIET_MS = 15000,        /* time without a line after which a sign of life is sent, for proxies */
     BLOCK_BYTES = 256 << 10, /* bytes of a log that are read at once; no line is longer */

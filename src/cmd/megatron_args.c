@@ -259,7 +259,8 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
         o->batch_ramp = a->ramp_text;
     }
     o->run.ranks.global_batch_size = o->run.train_batch_size = g->batch;
-    o->run.gradient_accumulation_steps = g->batch / a->micro_batch_size; /* for all ranks together */
+    o->run.gradient_accumulation_steps =
+        g->batch / a->micro_batch_size; /* the number for all ranks together */
     return status_ok();
 }
 

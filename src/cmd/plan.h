@@ -30,7 +30,7 @@ static inline struct plan_unit plan_unit_of(double device_bytes)
 struct plan_mesh {
     const char *config_file;
     const struct world_setup *setup;
-    double memory_bytes;          /* of a device */
+    double memory_bytes;          /* memory of a device */
     struct trainer_config config; /* configuration of one rank; its `ranks` are the mesh */
     bool has_times;               /* they are asked for */
 
@@ -108,7 +108,7 @@ enum { PLAN_MOST_WORLDS = 8 };
 struct plan_report {
     const char *config_file;
     const struct world_setup *setup;
-    double memory_bytes; /* of a device */
+    double memory_bytes; /* memory of a device */
     bool has_times;
     struct world_plan stages[ZERO_STAGES]; /* plan of the devices that were asked for */
     int stage;                             /* stage that was asked for */

@@ -12,7 +12,7 @@ struct line_input {
     const char *name; /* name for messages: "standard input", or the path */
     struct buf bytes; /* bytes that were read */
     size_t at;        /* where the next line begins in it */
-    int64_t number;   /* of the last line, from 1 */
+    int64_t number;   /* number of the last line, from 1 */
     bool at_end;
 };
 
@@ -20,7 +20,7 @@ struct rank_lines {
     const struct comm *world; /* borrowed */
     struct line_input input;  /* input of the first rank */
     double wait_s;            /* at most between two calls of the other ranks, which have a deadline */
-    int64_t number;           /* of the last line, from 1 */
+    int64_t number;           /* number of the last line, from 1 */
     struct buf heard;         /* the last line, of the others */
 };
 

@@ -278,7 +278,7 @@ static struct status find_kind(struct pretrain_args *a)
             "--data_cache_path needs --megatron_order: other orders have no files");
     if (a->run.run.config_file == NULL ||
         failed(model_family_read_config(&family, &config, &root, a->run.run.config_file))) {
-        return status_ok(); /* its errors are reported where it is read */
+        return status_ok(); /* errors of the file are reported where it is read */
     }
     const struct pretrain_kind *decoder = gpt_pretrain_find(family);
     a->dropout = decoder == NULL ? 0 : largest_dropout(config);

@@ -36,11 +36,11 @@ struct session_options session_defaults(void);
  * computes all but products in bf16.  STATUS_USAGE says why this is not possible. */
 struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 
-/* What a classifier of one label makes of its logit for a pair of texts, by the words that
+/* The score that a classifier of one label makes of its logit for a pair of texts, by the words that
  * sentence-transformers and transformers leave in config.json. */
 struct cross_encoder {
-    /* of sentence_transformers.activation_fn, or of sbert_ce_default_activation_function; else a sigmoid, as
-     * in sentence-transformers */
+    /* the one of sentence_transformers.activation_fn, or of sbert_ce_default_activation_function; else a
+     * sigmoid, as in sentence-transformers */
     enum sentence_activation activation;
     bool is_regression; /* "problem_type" says that the logit is the answer */
 };

@@ -1,5 +1,5 @@
 /* A file is read by the table `keys`, which names all keys that DeepSpeed has
- * (https://www.deepspeed.ai/docs/config-json); what several values say together is checked after it. */
+ * (https://www.deepspeed.ai/docs/config-json); combinations of values are checked after it. */
 #include "task/deepspeed_config.h"
 
 #include "core/buf.h"
@@ -15,11 +15,11 @@
 #include <string.h>
 #include <strings.h>
 
-/* What a file says, before it is checked; NULL and 0: nothing. */
+/* Values of a file before they are checked; NULL and 0: absent. */
 struct reading {
     struct deepspeed_config c;
     const char *path;
-    int64_t n_ranks; /* that train together */
+    int64_t n_ranks; /* ranks that train together */
     bool own_optimizer;
     bool has_auto; /* values that somebody else was to fill in */
     int64_t batch, micro, steps;
@@ -158,7 +158,7 @@ enum use {
 #define SUMS "ranks sum gradients in fp32, in kiln's own way"
 
 static const struct key {
-    const char *block, *names; /* "a|b"; "*": those without a row of their own */
+    const char *block, *names; /* names, as "a|b"; "*": those without a row of their own */
     enum use use;
     const char *why;
     size_t at;
@@ -512,7 +512,7 @@ static struct status set_scheduler(struct reading *r, const json_t *block)
     FAIL_IF(!decays && strcmp(r->scheduler, "WarmupLR") != 0, STATUS_UNAVAILABLE,
             "%s: scheduler %s is not supported yet; use WarmupLR or WarmupDecayLR", r->path, r->scheduler);
     s->is_log = strcmp(r->rise, "log") == 0;
-    s->warmup_steps = s->warmup_steps < 2 ? 2 : s->warmup_steps; /* as DeepSpeed does */
+    s->warmup_steps = s->warmup_steps < 2 ? 2 : s->warmup_steps; /* DeepSpeed does the same */
     r->c.has_scheduler = true;
     FAIL_IF(!s->is_log && strcmp(r->rise, "linear") != 0, STATUS_DATA,
             "%s: \"warmup_type\" is \"%.40s\", but must be \"log\" or \"linear\"", r->path, r->rise);

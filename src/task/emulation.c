@@ -109,7 +109,7 @@ static struct status set_up(struct world_setup *s, const struct emulation_result
     return status_ok();
 }
 
-/* Of the ranks with the same part of the model: bytes, and the time of the exchange. */
+/* Plans the ranks with the same part of the model: bytes, and the time of the exchange. */
 static struct status plan_of(struct world_plan *p, const struct emulation_result *r,
                              const struct world_setup *setup)
 {
@@ -119,7 +119,7 @@ static struct status plan_of(struct world_plan *p, const struct emulation_result
     return world_plan_bytes(p, &s, ranks->shape.dp, ranks->zero_stage, r->n_micro);
 }
 
-/* A step's part of what was counted in all. */
+/* Share of one step in what was counted over all steps. */
 static double of_step(const struct emulation_result *r, double bytes)
 {
     return bytes / (r->n_steps > 0 ? (double)r->n_steps : 1);
@@ -127,8 +127,8 @@ static double of_step(const struct emulation_result *r, double bytes)
 
 /* ---- a mesh ---- */
 
-/* What a step takes besides, in a mesh: bytes to the other slices and stages, counted and planned; the time
- * of both; and for how much of its work a stage waits in vain. */
+/* Costs that a mesh adds to a step: bytes to the other slices and stages, counted and planned; the time of
+ * both; and the bubble, the time that a stage waits as a fraction of its work. */
 struct mesh_share {
     double slice_bytes, stage_bytes, plan_slice_bytes, plan_stage_bytes;
     double slices_s, stages_s, bubble;
@@ -210,7 +210,7 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
     TRY(plan_of(&p, r, &setup));
     TRY(find_mesh_share(&m, r, &setup));
     double reduced = of_step(r, r->traffic.reduced_bytes), gathered = of_step(r, r->traffic.gathered_bytes);
-    bool alone = p.world == 1; /* with its part of the model */
+    bool alone = p.world == 1; /* no other rank has its part of the model */
     double plan_reduced = alone ? 0 : p.rank.reduced_bytes * (double)p.rank.n_reductions,
            plan_gathered = alone ? 0 : p.rank.gathered_bytes,
            largest = (double)(p.rank.device_bytes + r->base +

@@ -1,4 +1,4 @@
-/* kiln embed-train: pairs of texts, for vectors that tell which are alike. */
+/* kiln embed-train: pairs of texts, for vectors that show which texts are similar. */
 #include "task/example_task.h"
 
 #include "core/log.h"
@@ -24,7 +24,7 @@ static const float *scores_of(const struct example_file *e)
     return e->texts.label >= 0 ? (const float *)(const void *)e->texts.scores.data : NULL;
 }
 
-/* What the flags say, and the kind of loss by the training data. */
+/* Chooses the kind of loss by the flags and the training data. */
 static struct status choose_loss(struct example_task *t, const struct example_file *e)
 {
     const struct example_options *o = t->options;

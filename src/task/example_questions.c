@@ -49,7 +49,7 @@ static struct status read_questions(void *self, struct finetune *f)
     return example_task_read(self, &questions, f);
 }
 
-/* The replaced script's: no decay, no bias correction (docs/quirks.md). */
+/* Sets the optimizer of the replaced script: no decay, no bias correction (docs/quirks.md). */
 static void set_script_optimizer(const void *self, struct optimizer *o)
 {
     (void)self;
@@ -79,7 +79,7 @@ static struct status write_answers(void *self, struct buf *names)
 
 struct printed_scores {
     double exact_match, f1;
-    int n; /* objects with both */
+    int n; /* number of objects with both */
 };
 
 /* Takes the scores of an object that has both: "exact_match" (SQuAD 1.1) or "exact" (2.0), and "f1". */
@@ -180,7 +180,7 @@ const struct finetune_task squad_task = {
     .predictions = "predictions.json",
     .task = MODEL_TASK_QUESTION_ANSWERING,
     .may_be_new = 1U << NAMES_QA,
-    .predicts_untrained = true, /* as the replaced script does (docs/quirks.md) */
+    .predicts_untrained = true, /* like the replaced script (docs/quirks.md) */
     .find_missing = find_missing_script,
     .read = read_questions,
     .set_optimizer = set_script_optimizer,

@@ -18,11 +18,11 @@
 /* The flags of the four commands, each of which has some of them. */
 struct example_options {
     struct finetune_options run;
-    /* texts and words; NULL: the usual columns */
+    /* columns of texts and words; NULL: the usual ones */
     const char *text_column_name, *text_pair_column_name, *label_column_name;
     const char *label_separator; /* one character between labels of a text; NULL: ',' */
     bool no_header;              /* the first line of a table is a row */
-    const char *problem_type;    /* as config.json names it; "auto" or NULL: what the labels suggest */
+    const char *problem_type;    /* name as in config.json; "auto" or NULL: what the labels suggest */
     double weight_decay;
     /* questions, by the names of run_squad.py */
     const char *eval_script; /* NULL: the built-in metric */
@@ -33,10 +33,10 @@ struct example_options {
     /* pairs for vectors of texts */
     const char *loss;    /* "auto", "in_batch_negatives" or "cosent" */
     const char *pooling; /* "mean" or "cls" */
-    double scale;        /* of cosines in the loss */
+    double scale;        /* factor of the cosines in the loss */
 };
 
-/* For finetune_run, with struct example_options. */
+/* Tasks for finetune_run, with struct example_options. */
 extern const struct finetune_task squad_task, classify_task, tag_task, embed_train_task;
 
 /* ---- for the files of the tasks, task/example_*.c ---- */
@@ -47,32 +47,32 @@ struct example_file {
     struct class_examples texts;
     struct tag_examples words;
     struct squad_examples questions;
-    struct squad_features windows; /* of the questions' contexts */
+    struct squad_features windows; /* cut from the questions' contexts */
 };
 
-/* What the tasks keep while they run. */
+/* State of a task while it runs. */
 struct example_task {
     const struct example_options *options;
     const struct tokenizer *tokenizer;
-    const struct model_labels *labels; /* of the model */
+    const struct model_labels *labels; /* the model's, borrowed */
     struct label_names new_labels;
     struct example_file train, heldout, predict;
-    struct class_logits logits;     /* of texts and words */
-    struct class_reading *readings; /* [labels->n] of a text */
+    struct class_logits logits;     /* used for texts and words */
+    struct class_reading *readings; /* [labels->n], for one text */
     struct squad_answers answers;
     struct pair_step pairs;
     struct pair_source pair_source;
-    int64_t n_pairs; /* of a global batch */
+    int64_t n_pairs; /* pairs of a global batch */
     struct predicted_vectors {
         float *values; /* [2 n_pairs, width] */
         int64_t width;
-        int64_t *order; /* of the request: the longest first */
+        int64_t *order; /* order of the request: the longest text first */
     } vectors;
 };
 
 /* How a kind of examples is read. */
 struct example_kind {
-    struct finetune_data data; /* but for the numbers */
+    struct finetune_data data; /* all but its numbers, which `encode` sets */
     enum model_task task;
     /* Reads the file, and the names of its labels; NULL: `encode` reads the file, and it has none. */
     struct status (*open)(struct example_file *e, const struct example_options *o);
@@ -84,15 +84,15 @@ struct example_kind {
                             struct tokenizer_scratch *scratch, const struct label_kind *labels);
 };
 
-/* For tasks on the texts of tables: opens one, and says how many `unit`s it has, where, and what was cut. */
+/* Opens a table of texts; logs how many `unit`s it has, where, and what was cut. */
 struct status example_texts_open(struct example_file *e, const struct example_options *o);
 void example_texts_tell(const struct example_task *t, const struct example_file *e, const char *unit);
 
 /* Reads the files that the options ask for, finds the labels of the model or of --train_file, and encodes. */
 struct status example_task_read(struct example_task *t, const struct example_kind *kind, struct finetune *f);
 
-/* For rows: frees all; AdamW as `transformers` had it before its version 5, bias correction, eps 1e-8; and
- * the request of class_logits. */
+/* Functions of several rows: free all; set AdamW as `transformers` had it before its version 5, with bias
+ * correction and eps 1e-8; return the request of class_logits. */
 void example_task_close(void *self);
 void example_task_set_optimizer(const void *self, struct optimizer *o);
 struct request example_task_logits(void *self);

@@ -23,7 +23,7 @@ static struct status train_head(struct finetune_job *j)
     const struct finetune_trained *result = &j->result;
     char path[MODEL_DIR_PATH_BYTES];
     TRY(finetune_train(j));
-    loop_close(&j->run.loop); /* its memory is not needed for predictions */
+    loop_close(&j->run.loop); /* predictions do not need its memory */
     j->run.loop = (struct loop){0};
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result->seconds,
              result->sequences_per_second, result->final_loss);
@@ -119,7 +119,7 @@ static struct memory_cut announce(const void *self, const struct trainer_plan *p
                                              .n_processes = 1};
 }
 
-/* The examples themselves are compared as the data that a run goes on with. */
+/* The examples themselves are compared as the data of a run to resume. */
 static void compare(const void *self, struct same_run *same)
 {
     const struct finetune_job *j = self;
@@ -138,7 +138,7 @@ static uint64_t disk_bytes(const void *self, const struct trainer_plan *plan)
     int64_t interval = s->num_steps_per_checkpoint, steps = finetune_train_steps(j);
     int64_t n_saves = interval > 0 ? steps / interval : 0, kept = FINETUNE_KEPT;
     n_saves = s->resume_from_checkpoint && n_saves > 1 ? 1 : n_saves;
-    if (s->early.patience > 0) { /* the best is saved when it comes, and kept */
+    if (s->early.patience > 0) { /* the best checkpoint is saved when it occurs, and kept */
         n_saves += 2;
         kept++;
     }

@@ -19,13 +19,13 @@
 struct finetune_options {
     struct run_settings run;
     const char *train_file, *predict_file;
-    const char *eval_file;     /* labelled, for a loss as training goes on, with eval_steps 0 once an epoch */
-    const char *encoding;      /* of these files: corpus/text_file.h's; NULL: UTF-8 */
+    const char *eval_file;     /* labelled, for a loss during training; with eval_steps 0 once per epoch */
+    const char *encoding;      /* encoding of these files: corpus/text_file.h's; NULL: UTF-8 */
     int64_t seeds;             /* runs of a series (task/seed_series.h); 0: a single run */
-    struct score_list *scores; /* gets what the run scores; NULL: nobody asks */
+    struct score_list *scores; /* receives the scores of the run; NULL: not wanted */
     int64_t predict_batch_size, throughput_warmup_steps;
-    const char *freeze;        /* optim/param_rates.h */
-    double layerwise_lr_decay; /* and its layer_decay */
+    const char *freeze;        /* see optim/param_rates.h */
+    double layerwise_lr_decay; /* layer_decay of optim/param_rates.h */
     double num_train_epochs, max_steps;
     bool do_train, do_predict, do_eval, do_lower_case;
     bool overwrite_output_dir; /* replace what an earlier run finished there */
@@ -33,13 +33,13 @@ struct finetune_options {
 
 /* Data to train on or to predict. */
 struct finetune_data {
-    const char *task;             /* for the logs: "question answering" */
+    const char *task;             /* name in the logs: "question answering" */
     const char *unit;             /* the unit of n_examples: "questions" */
-    int64_t n_examples;           /* in the file; a long one may become several in the source */
+    int64_t n_examples;           /* examples in the file; a long one may become several in the source */
     bool counts_examples;         /* the schedule's length is computed from n_examples, in whole batches */
     struct example_source source; /* borrowed */
-    /* Makes a rank's part of a batch ready for its step, together with the other ranks, and tells the step's
-     * loss; NULL: the step tells it. */
+    /* Makes a rank's part of a batch ready for its step, together with the other ranks, and returns the
+     * step's loss; NULL: the step itself returns it. */
     struct status (*prepare)(void *self, struct trainer *t, struct batch_step *batch, int64_t step,
                              const struct comm *world, double *loss);
     void *self;
@@ -77,7 +77,7 @@ struct finetune_task {
 
     bool learns_vectors; /* by nn/vector_head.h: f->train has a `prepare` */
 
-    /* Writes more files beside the fine-tuned model in `path`; NULL: there are none. */
+    /* Writes more files next to the fine-tuned model in `path`; NULL: there are none. */
     struct status (*add_files)(void *self, const char *path);
 
     /* The request for the outputs of f->predict. */
@@ -97,7 +97,7 @@ struct finetune_task {
  * done; STATUS_PREEMPTED after a signal, with the state saved. */
 struct status finetune_run(const struct finetune_task *task, const void *options);
 
-/* OUTPUT_DIR/NAME. */
+/* Sets the path to OUTPUT_DIR/NAME. */
 struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct finetune_options *o,
                                    const char *name);
 

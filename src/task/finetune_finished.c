@@ -14,7 +14,7 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
     return status_ok();
 }
 
-/* Of the family that has such a head. */
+/* Class of the task's model, in the family that has such a head. */
 static const char *class_of(const struct finetune_task *task)
 {
     for (size_t i = 0; model_families[i] != NULL; i++) {
@@ -77,7 +77,7 @@ struct status finetune_finished_remove(void *self)
     TRY(finetune_output_path(model, o, "model"));
     TRY(finetune_output_path(file, o, task->predictions));
     TRY(own_files_checkpoints(checkpoints, o->run.output_dir, o->run.names->command));
-    TRY(check_model(o, task)); /* which another run may have left since the first check */
+    TRY(check_model(o, task)); /* another run may have left a model since the first check */
     TRY(refuse_start(o, from, model, checkpoints));
     TRY(own_files_remove(model));
     TRY(own_files_remove(file));

@@ -14,12 +14,12 @@ enum { FINETUNE_KEPT = 2 };
 
 /* The result of fine-tuning. */
 struct finetune_trained {
-    int64_t n_steps;   /* of this run */
-    int64_t n_skipped; /* of them, since their gradients overflowed */
+    int64_t n_steps;   /* steps done by this run */
+    int64_t n_skipped; /* steps among them without an update, since their gradients overflowed */
     double seconds;
-    double sequences_per_second; /* after throughput_warmup_steps */
+    double sequences_per_second; /* measured after throughput_warmup_steps */
     double final_loss;           /* mean of the last log_freq steps */
-    /* of the last evaluation or, with early stopping, of the best; NAN without eval_file */
+    /* loss of the last evaluation or, with early stopping, of the best; NAN without eval_file */
     double heldout_loss;
 };
 
@@ -33,60 +33,62 @@ struct finetune_heldout {
 struct finetune_job {
     struct run run;
     struct finetune open;             /* the part that the task sees */
-    struct finetune_options *options; /* of all ranks: the batch is the global one */
+    struct finetune_options *options; /* options of all ranks: the batch is the global one */
     const struct finetune_task *task;
     struct model *model; /* owned */
 
-    /* Of training. */
+    /* State of training. */
     struct example_batches batches;
-    struct batch_limits limits; /* of these and of held-out batches */
+    struct batch_limits limits; /* limits of these and of held-out batches */
     struct batch_step step;     /* this rank's part */
     struct finetune_heldout heldout;
-    char data_id[80];   /* run_state's */
-    double loss;        /* that open.train.prepare has told */
-    double window_loss; /* sum since the last line */
+    char data_id[80];   /* run_state.data */
+    double loss;        /* loss that open.train.prepare has returned */
+    double window_loss; /* sum since the last log line */
     int64_t window_steps, window_sequences, window_start_ns;
-    double n_sequences; /* after the warm-up of the throughput */
+    double n_sequences; /* sequences after the warm-up of the throughput */
     int64_t start_ns, measured_ns;
     struct finetune_trained result;
 };
 
-/* STATUS_USAGE: flags that do not go together, or nothing to do. */
+/* Checks the flags.  STATUS_USAGE: flags that do not go together, or nothing to do. */
 struct status finetune_check(void *self);
 
 /* Opens the model.  A configuration and vocabulary that were given too must be the model's own. */
 struct status finetune_open_model(struct finetune_job *j);
 
-/* The head may be new if it is going to be trained, or if predictions of a random one are wanted. */
+/* Loads the weights.  The head may be new if it is going to be trained, or if predictions of a random one are
+ * wanted. */
 struct status finetune_load_weights(struct finetune_job *j);
 
-/* For a dry run.  True if not all is there, and each input that is not is named.  Then the model is as
- * --config_file says it or, without one, --init_checkpoint: NULL where neither is there; and batches are as
- * the flags alone say. */
+/* For a dry run.  True if an input is missing; each missing one is named.  Then finetune_assume takes the
+ * model as --config_file says it or, without one, --init_checkpoint: NULL where neither is there; and the
+ * batches as the flags alone say. */
 bool finetune_find_missing(void *self, struct missing *m);
 struct status finetune_assume(void *self);
 
 /* On the first rank: STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would
- * replace without being told to, or a model of another class, which no flag lets it replace. */
+ * replace without a flag that allows it, or a model of another class, which no flag lets it replace. */
 struct status finetune_finished_check(const struct finetune_job *j);
 
-/* With --overwrite_output_dir: removes them, and the checkpoints of runs of this command; nothing where the
- * run goes on, as `kiln launch` makes it do after a failure.  STATUS_USAGE, and nothing is removed, if the
- * directory that the run starts from would go. */
+/* With --overwrite_output_dir: removes that model and that file, and the checkpoints of runs of this command;
+ * nothing if the run resumes, as it does when `kiln launch` restarts it after a failure.  STATUS_USAGE, and
+ * nothing is removed, if the directory that the run starts from would go. */
 struct status finetune_finished_remove(void *self);
 
 /* Upper bounds of the batches of training. */
 struct status finetune_train_limits(struct finetune_job *j);
 
-/* Steps of a whole run. */
+/* Steps of the complete run. */
 int64_t finetune_train_steps(const struct finetune_job *j);
 
-/* The loop's part of `restore`, once the weights are loaded; and the steps.  With early stopping the best
- * weights are then the trainer's. */
+/* The loop's part of `restore`, once the weights are loaded; and the steps, after which the trainer has the
+ * best weights if the run has early stopping. */
 struct status finetune_train_restore(struct finetune_job *j);
 struct status finetune_train(struct finetune_job *j);
 void finetune_train_close(struct finetune_job *j);
 
+/* Upper bounds of the batches of predictions. */
 struct batch_limits finetune_predict_limits(const struct finetune_job *j);
 
 /* Predicts, writes, and with do_eval scores. */

@@ -1,4 +1,4 @@
-/* What a fine-tuning begins with: flags that go together, the model, its weights, and what is missing. */
+/* Start of a fine-tuning: checks of flags, the model, its weights, and inputs that are missing. */
 #include "task/finetune_job.h"
 
 #include "core/log.h"
@@ -66,7 +66,7 @@ struct status finetune_open_model(struct finetune_job *j)
     return tokenizer_set_lower_case(&j->open.model.tokenizer, true);
 }
 
-/* As the working copy in fp16 has them; vectors are read in fp32 there too. */
+/* Rounds matrices as the working copy in fp16 does; vectors are read in fp32 there too. */
 static void round_matrices(struct trainer *t)
 {
     for (int i = 0; i < t->net.params.n; i++) {
@@ -89,8 +89,8 @@ static bool lacks_head(const struct finetune_job *j)
     return (j->task->may_be_new & ~present) != 0;
 }
 
-/* Gives a model that nobody trains a random head in place of one that its files lack.  A trainer that learns
- * has drawn all weights already. */
+/* Draws a random head for a model that is not trained and whose files lack it.  A trainer that learns has
+ * drawn all weights already. */
 static struct status draw_head(struct finetune_job *j)
 {
     const struct model_dir *m = &j->open.model;
@@ -172,7 +172,7 @@ static struct status create_of_directory(struct model **model, const struct fine
     struct model_dir m;
     TRY(model_dir_open_given(&m, o->run.init_checkpoint,
                              (struct model_dir_given){.vocab_file = o->run.vocab_file}));
-    model_dir_labels(&m)->names = NULL; /* the directory's, which is closed */
+    model_dir_labels(&m)->names = NULL; /* names of the directory, which is closed */
     struct status s = create(model, m.family, m.config, o, task);
     model_dir_close(&m);
     return s;

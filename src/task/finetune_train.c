@@ -236,7 +236,7 @@ static void set_loop(struct finetune_job *j)
     l->place.step = -1;
 }
 
-/* A run that resumed behind its last evaluation makes that again. */
+/* A run that resumed after its last evaluation repeats that evaluation. */
 static struct status find_heldout_loss(struct finetune_job *j)
 {
     const struct run_state *state = &j->run.loop.state;

@@ -33,7 +33,7 @@ static void set_state(struct run_state *state, const struct pretrain_options *o)
     state->max_predictions_per_seq = own->max_predictions_per_seq;
 }
 
-/* A model without next sentences has other tensors, so neither kind of run goes on from the other. */
+/* A model without next sentences has other tensors, so neither kind of run resumes from the other. */
 static struct status check_checkpoint(const struct pretrain_options *o, const struct training_state *from)
 {
     const json_t *classes = json_object_get(from->config, "architectures");
@@ -49,7 +49,7 @@ static struct status check_checkpoint(const struct pretrain_options *o, const st
                         from->path, alone ? "with" : "without", alone ? "with" : "without");
 }
 
-/* With the special tokens of Google's uncased vocabulary. */
+/* Assumes the special tokens of Google's uncased vocabulary. */
 static struct status assume(struct batch_limits *limits, const struct pretrain_options *o)
 {
     enum { PAD = 0, CLS = 101, SEP = 102, MASK = 103 };

@@ -5,21 +5,21 @@
 
 #include "task/pretrain_kind.h"
 
-/* Its own flags of `kiln pretrain`, by the names of the script that it replaces: pretrain_options.own. */
+/* Flags of BERT in `kiln pretrain`, by the names of the script that it replaces: pretrain_options.own. */
 struct bert_pretrain_options {
     bool enable_packed_data_mode;
     int64_t max_predictions_per_seq;
-    double mask_rate[2]; /* at the beginning of the run, and at its end and of held-out samples */
+    double mask_rate[2]; /* rates at the beginning of the run, and at its end and for held-out samples */
     double mask_keep_rate, short_seq_prob;
-    bool no_nsp, whole_word_masks, even_masks; /* bert_loader_config's */
-    bool shifted_positions;                    /* its n_positions are the model's */
-    bool sinusoidal_positions;                 /* bert_config's */
-    const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
+    bool no_nsp, whole_word_masks, even_masks; /* fields of bert_loader_config */
+    bool shifted_positions;                    /* bert_loader_config.n_positions is the model's */
+    bool sinusoidal_positions;                 /* field of bert_config */
+    const char *mask_flag; /* the given flag that says how samples of a store are drawn; NULL: none */
 };
 
 extern const struct pretrain_kind bert_pretrain;
 
-/* Its rows of pretrain_kind.sources: token stores, and HDF5 files of the replaced scripts. */
+/* Sources of BERT, for pretrain_kind.sources: token stores, and HDF5 files of the replaced scripts. */
 extern const struct pretrain_source *const bert_sources[];
 
 #endif

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Devlin et al. 2018, section 3.1: a run that has them says nothing of them */
+/* Devlin et al. 2018, section 3.1: the data's name does not mention these values */
 static const double USUAL_MASK_RATE = 0.15, USUAL_KEEP_RATE = 0.1;
 
 /* A token store, and what draws samples from it. */
@@ -48,7 +48,7 @@ static bool is_shards(char place[PRETRAIN_PATH_BYTES], const char *directory, bo
     return shard_directory_find(place, directory, word_of(heldout));
 }
 
-/* In their directory if names distinguish them, or in its sibling. */
+/* Test files are in the directory of the training files if names distinguish them, or in its sibling. */
 static struct status find_test_shards(bool *found, char place[PRETRAIN_PATH_BYTES],
                                       const struct pretrain_data *train)
 {
@@ -62,8 +62,8 @@ static struct status find_test_shards(bool *found, char place[PRETRAIN_PATH_BYTE
     return status_ok();
 }
 
-/* By a hash of the files' names and numbers of records, and a sample of each, since reading all their bytes
- * would take too long. */
+/* Names the data by a hash of the files' names and numbers of records, and a sample of each, since reading
+ * all their bytes would take too long. */
 static struct status name_shards(struct pretrain_data *d, const struct shard_loader *shards)
 {
     struct buf list = {0};
@@ -84,7 +84,7 @@ static struct status name_shards(struct pretrain_data *d, const struct shard_loa
     return s;
 }
 
-/* The samples of files are drawn. */
+/* Refuses flags that draw samples: those of files are drawn already. */
 static struct status refuse_drawing(const char *place, const struct pretrain_options *o)
 {
     const char *mask_flag = ((const struct bert_pretrain_options *)o->own)->mask_flag;
@@ -178,7 +178,7 @@ static const struct pretrain_source bert_shards = {
 
 /* ---- token stores ---- */
 
-/* The last of the table: what is missing in the directory is said on opening it. */
+/* Last row of the table, so it accepts any directory: opening it reports what is missing there. */
 static bool is_store(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout)
 {
     (void)heldout;
@@ -196,7 +196,7 @@ static struct status find_store_heldout(bool *found, char place[PRETRAIN_PATH_BY
     return status_ok();
 }
 
-/* By the checksums of the store, and how samples are drawn from it where that is not as usual. */
+/* Names the data by the checksums of the store, and by how samples are drawn where that is not as usual. */
 static void name_store(struct pretrain_data *d, const struct bert_pretrain_options *own)
 {
     const struct token_store_info *info = &d->store->info;
@@ -214,7 +214,7 @@ static void name_store(struct pretrain_data *d, const struct bert_pretrain_optio
     }
 }
 
-/* What changes while the run goes on, and how ranks share a step: of training only. */
+/* Sets what only training has: values that change during the run, and how ranks share a step. */
 static void set_training(struct bert_loader_config *c, const struct pretrain_inputs *in,
                          const struct pretrain_options *o)
 {
@@ -297,7 +297,7 @@ static void close_store(struct pretrain_data *d)
     free(drawn);
 }
 
-/* How samples are drawn, where the flags say it; and the limit that cuts the masks of the longest. */
+/* Logs how samples are drawn, where flags say it; and the limit that cuts the masks of the longest. */
 static void announce_masks(const struct pretrain_options *o)
 {
     const struct bert_pretrain_options *own = o->own;

@@ -17,7 +17,7 @@ static int64_t begin_of(const struct token_windows *set, int64_t i)
     return set->first + n / N_STRETCHES * i + n % N_STRETCHES * i / N_STRETCHES;
 }
 
-/* Appends stretches of this part of a set's tokens, NGRAM_BEGIN before each that does not go on from the one
+/* Appends stretches of this part of a set's tokens, NGRAM_BEGIN before each that does not continue the one
  * before. */
 static void append_stretches(struct buf *stream, const struct token_windows *set, double part)
 {
@@ -35,7 +35,7 @@ static void append_stretches(struct buf *stream, const struct token_windows *set
     }
 }
 
-/* The nats of a batch's labels, each behind the tokens before it in its sample. */
+/* Nats of a batch's labels, each predicted from the tokens before it in its sample. */
 static double nats_of(const struct kneser_ney *k, const struct batch *b, int64_t *n_labels)
 {
     double nats = 0;

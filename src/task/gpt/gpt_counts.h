@@ -1,8 +1,8 @@
-/* gpt_counts: what counts of n-grams (ngram/kneser_ney.h) lose on held-out samples: the baseline beside a run
- * of a decoder.
+/* gpt_counts: what counts of n-grams (ngram/kneser_ney.h) lose on held-out samples: the baseline for a run of
+ * a decoder.
  *
- * The rule: they see what the model sees: the store as one long text, in which documents follow each other,
- * and of a held-out sample its own tokens only. */
+ * The rule: they see what the model sees: the store as one long text, in which documents follow each other;
+ * and only the held-out sample's own tokens. */
 #ifndef KILN_TASK_GPT_COUNTS_H
 #define KILN_TASK_GPT_COUNTS_H
 

@@ -14,8 +14,8 @@
 
 enum { USUAL_LENGTH = 1024 };
 
-/* Documents are cut into pieces of so many tokens, so that the split, which takes whole sequences, can hold
- * out a part of one long text. */
+/* Tokens of a piece: documents are cut, so that the split, which never cuts a sequence, can hold out a part
+ * of one long text. */
 enum { PIECE = 256 };
 
 /* The run, and what its options borrow. */
@@ -29,7 +29,7 @@ struct finetuning {
     char split[32];
     int64_t n_windows; /* to train on */
     struct pretrain_losses losses;
-    struct dir_lock lock; /* of output_dir, with the stores in it */
+    struct dir_lock lock; /* lock of output_dir, with the stores in it */
 };
 
 /* ---- a text becomes a store ---- */
@@ -37,11 +37,11 @@ struct finetuning {
 /* A text on its way to a store, or in a dry run only counted. */
 struct text_store {
     struct document_output output;
-    int32_t end; /* behind each document; -1: the tokenizer has no such token */
+    int32_t end; /* token after each document; -1: the tokenizer has none */
     bool dry_run;
-    int64_t n_documents, n_tokens; /* as the text has them, without ends of documents */
+    int64_t n_documents, n_tokens; /* counts of the text, without ends of documents */
     int64_t n_stored;              /* tokens of the store */
-    struct buf ends;               /* of all its sequences, int64; of a dry run only */
+    struct buf ends;               /* ends of all its sequences, int64; in a dry run only */
 };
 
 static void add_sequence(struct text_store *t, const int32_t *ids, int64_t n)
@@ -116,7 +116,7 @@ static struct status write_store(const struct tokenizer *tokenizer, const char *
     return s;
 }
 
-/* The windows to train on. */
+/* Counts the windows to train on. */
 static struct status count_windows(int64_t *n, const struct text_store *t, const char *split, int64_t length)
 {
     int64_t bounds[4];
@@ -159,8 +159,8 @@ static struct status make_store(struct finetuning *f, const char *prefix, const 
     return comm_agree(&world, s);
 }
 
-/* The prefix of what a path holds, a store's own or that of the store that is made of a text; and the windows
- * to train on.  n_windows NULL: nobody trains on it. */
+/* Finds the prefix of the store at `path`, or of the store that is made of the text there; and counts the
+ * windows to train on.  n_windows NULL: the data is not trained on. */
 static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES], const char *path,
                                const char *name, int64_t *n_windows)
 {
@@ -239,7 +239,7 @@ static int64_t batch_of(const struct pretrain_options *o)
     return global > 0 ? global : o->run.train_batch_size * rank_options_world(&o->run.ranks).size;
 }
 
-/* As a run says of its store, which a dry run does not make. */
+/* Checks in a dry run, which makes no store, what a run checks of its store: the windows fill a batch. */
 static struct status check_windows(const struct finetuning *f)
 {
     const struct pretrain_options *o = &f->run;
@@ -258,7 +258,7 @@ static struct status check_epochs(const struct gpt_finetune_options *o)
                               "--num_train_epochs 0 trains nothing: give a number above 0, or --max_steps");
 }
 
-/* So many, or those of so many epochs. */
+/* Sets the number of steps: max_steps, or the steps of n_epochs. */
 static struct status set_steps(struct finetuning *f)
 {
     const struct gpt_finetune_options *given = f->given;

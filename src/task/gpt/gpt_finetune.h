@@ -1,4 +1,4 @@
-/* gpt_finetune: a decoder goes on learning from a text of the user's: a model directory and a text become a
+/* gpt_finetune: a decoder continues to learn from a text of the user's: a model directory and a text become a
  * model directory, with its perplexity on held-out text before and after.
  *
  * The rule: a text becomes a store of tokens, by the model's own tokenizer, in OUTPUT_DIR/data; the rest is a
@@ -14,11 +14,11 @@ struct gpt_finetune_options {
     struct pretrain_options run;
     struct gpt_pretrain_options gpt;
     const char *train_file;      /* lines of JSON, a text, or the prefix of a store (data/text_ids.h) */
-    const char *validation_file; /* the same, to evaluate on; NULL: a part of train_file */
-    int64_t validation_percent;  /* that part, the last one */
+    const char *validation_file; /* text to evaluate on, in the same forms; NULL: a part of train_file */
+    int64_t validation_percent;  /* percentage of train_file in that part, its last one */
     double n_epochs;
-    int64_t max_steps;            /* in place of n_epochs; -1 and 0: off */
-    bool no_parse_special_tokens; /* that stand in the texts */
+    int64_t max_steps;            /* instead of n_epochs; -1 and 0: off */
+    bool no_parse_special_tokens; /* special tokens in the texts are plain text */
 };
 
 /* Fine-tunes, and saves OUTPUT_DIR/model.  STATUS_PREEMPTED after a signal, with the state saved. */

@@ -10,12 +10,12 @@
 #include "dist/comm.h"
 #include "task/pretrain.h"
 
-/* Of one store, or of a part of its documents; zeroed: its samples have no order. */
+/* Order of the samples of one store, or of a part of its documents; zeroed: they have none. */
 struct gpt_order {
     struct sample_order_config config;
     struct sample_order order;
     struct index_files files;
-    char name[128]; /* of the store, and of its part: "text_document", "train" */
+    char name[128]; /* names of the store and of its part: "text_document", "train" */
     const char *part;
 };
 
@@ -23,8 +23,8 @@ struct gpt_order {
 struct status gpt_order_plan(struct gpt_order *g, const struct sample_order_config *config, const char *name,
                              const char *part);
 
-/* Makes the files unless they are there, and maps them.  One rank of a host looks at all numbers of files
- * that were there. */
+/* Makes the files unless they are there, and maps them.  One rank of a host checks all numbers of files that
+ * were there. */
 struct status gpt_order_open(struct gpt_order *g, const struct pretrain_options *o);
 void gpt_order_close(struct gpt_order *g);
 

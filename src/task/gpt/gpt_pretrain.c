@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which documents are trained on, held out and kept for a test, where one store has all: as the 13B recipe
- * splits them. */
+/* Shares of the documents for training, evaluation and test, where one store has all: those of the 13B
+ * recipe. */
 #define SPLIT "949,50,1"
 
 enum part { PART_TRAIN, PART_HELDOUT, PART_TEST, N_PARTS };
@@ -25,18 +25,18 @@ enum part { PART_TRAIN, PART_HELDOUT, PART_TEST, N_PARTS };
 /* The samples of one PREFIX.bin and PREFIX.idx, or of a part of its documents. */
 struct gpt_set {
     char prefix[PRETRAIN_PATH_BYTES];
-    int64_t bounds[N_PARTS + 1]; /* of the sequences of the parts, where one store has all */
-    struct token_store store;    /* its index alone, of a store that has no PREFIX.json */
-    struct gpt_order order;      /* with megatron_order */
+    int64_t bounds[N_PARTS + 1]; /* first sequences of the parts, and the end, where one store has all */
+    struct token_store store;    /* only the index, for a store without PREFIX.json */
+    struct gpt_order order;      /* used with megatron_order */
     bool is_open;
 };
 
 struct gpt_data {
     int n_sets;
     struct gpt_set *sets;          /* [n_sets] */
-    struct token_windows *windows; /* [n_sets] of their samples */
-    double *shares;                /* [n_sets] of all samples, which sum to 1 */
-    struct set_blend blend;        /* where there are several */
+    struct token_windows *windows; /* [n_sets], the samples of each set */
+    double *shares;                /* [n_sets], shares of all samples, which sum to 1 */
+    struct set_blend blend;        /* used for several sets */
     struct window_batches batches;
 };
 
@@ -96,7 +96,7 @@ static bool find_only_store(char prefix[PRETRAIN_PATH_BYTES], const char *direct
     return n == 1;
 }
 
-/* train and heldout lie beside each other, or one store has both. */
+/* The stores train and heldout are in one directory, or one store has both. */
 static bool find_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, bool heldout)
 {
     const char *name = heldout ? "heldout" : "train";
@@ -141,7 +141,7 @@ static enum part part_of(const struct pretrain_data *d, const struct pretrain_in
 
 static const char *const part_names[N_PARTS] = {"training", "held-out", "test"};
 
-/* A store without ranges has all its sequences for this part. */
+/* Without a split this part has all sequences of a store. */
 static struct status set_bounds(struct gpt_set *g, enum part part, const char *split)
 {
     int64_t n = g->store.index.n_sequences;
@@ -154,7 +154,7 @@ static struct status set_bounds(struct gpt_set *g, enum part part, const char *s
     return status_ok();
 }
 
-/* The tokens of the sequences that are this part of the store, at least so many windows. */
+/* Sets the range of tokens that is this part of the store.  STATUS_DATA: fewer than `least` windows. */
 static struct status set_range(struct token_windows *w, const struct gpt_set *g, enum part part,
                                const char *split, int64_t least)
 {
@@ -170,7 +170,7 @@ static struct status set_range(struct token_windows *w, const struct gpt_set *g,
     return status_ok();
 }
 
-/* Equal for equal samples: of the sizes, and the ends of the tokens. */
+/* Hash that is equal for equal samples: of the sizes, the range, and the first and last MiB of the tokens. */
 static uint64_t id_of(const struct gpt_set *g, const struct token_windows *w)
 {
     enum { MOST = 1 << 20 };
@@ -184,8 +184,8 @@ static uint64_t id_of(const struct gpt_set *g, const struct token_windows *w)
     return hash_fnv1a(parts, sizeof parts);
 }
 
-/* How the documents of one store are split; NULL: it is all for this part.  A given split is of the store to
- * train on, not of one with --eval_input_dir. */
+/* Split of the documents of one store; NULL: all of it is for this part.  A given split is that of the store
+ * to train on, not of one with --eval_input_dir. */
 static const char *split_of(const struct pretrain_data *d, enum part part, const char *prefix,
                             const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
@@ -199,14 +199,14 @@ static const char *split_of(const struct pretrain_data *d, enum part part, const
     return is_shared ? SPLIT : NULL;
 }
 
-/* Held-out samples that evaluations take one after the other are as many as these take. */
+/* Whether a part has an order: training does, and evaluations that take a known number of samples. */
 static bool is_ordered(enum part part, const struct gpt_pretrain_options *own)
 {
     return own->megatron_order && (part == PART_TRAIN || own->n_wanted[part] > 0);
 }
 
-/* Windows that a set of this part must have: what an order lacks, its own message says; the last batch of
- * held-out ones need not be whole. */
+/* Fewest windows that a set of this part must have; 0 where an order has its own message.  The last batch of
+ * held-out windows need not be full. */
 static int64_t least_of(const struct gpt_data *d, enum part part, const struct gpt_pretrain_options *own)
 {
     bool says = own->split != NULL && is_ordered(part, own);
@@ -248,7 +248,7 @@ static struct status order_samples(struct gpt_data *d, int i, enum part part,
         name_in(g->prefix), splits[part]);
 }
 
-/* Of all sets and their shares. */
+/* Names the samples by all sets and their shares. */
 static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
 {
     uint64_t ids[2 * SET_BLEND_MOST_SETS] = {0};
@@ -536,7 +536,7 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
     return status_ok();
 }
 
-/* No more tokens than the run trains on. */
+/* Counts no more tokens than the run trains on. */
 static struct status count_ngrams(struct ngram_score *score, const struct pretrain_inputs *in,
                                   int64_t n_samples, const struct pretrain_options *o)
 {

@@ -4,15 +4,15 @@
 
 #include "task/pretrain_kind.h"
 
-/* Its own flags: pretrain_options.own. */
+/* Flags of decoders only: pretrain_options.own. */
 struct gpt_pretrain_options {
     bool megatron_order; /* training samples in the order of Megatron-LM's index files */
     /* the directory where these files are read, and written if they are missing; NULL: there are none */
     const char *data_cache_path;
 
-    int64_t ngram_tokens; /* of the training text, whose n-grams are counted as a baseline; 0: none */
+    int64_t ngram_tokens; /* tokens of the training text whose n-grams are counted as a baseline; 0: none */
 
-    /* of `kiln pretrain-gpt`, whose store is one for all parts; else NULL and 0 */
+    /* fields of `kiln pretrain-gpt`, where one store has all parts; else NULL and 0 */
     const char *split;   /* the parts of its documents, such as "949,50,1" */
     int64_t n_wanted[3]; /* samples of each part, which its order depends on */
 
@@ -24,10 +24,10 @@ struct gpt_pretrain_options {
 
 extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
 
-/* The one of this family; NULL: it is none of a decoder. */
+/* The kind of this family; NULL: the family is no decoder. */
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family);
 
-/* The windows of `length` tokens to train on, of a store with this split.  STATUS_DATA. */
+/* Counts the windows of `length` tokens to train on, in a store with this split.  STATUS_DATA. */
 struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length);
 
 #endif

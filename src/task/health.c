@@ -16,7 +16,7 @@ static float log_of(double loss)
     return (float)log(loss > FLT_MIN ? loss : FLT_MIN);
 }
 
-/* In fp64 and in the order of steps, so that a resumed run has the same bits. */
+/* Sums in fp64 and in the order of steps, so that a resumed run has the same bits. */
 static double score_of(const float *values, int64_t n, float value)
 {
     double mean = 0, squares = 0;
@@ -100,7 +100,7 @@ json_t *health_to_json(const struct health_state *s)
                      list_of(s->grad_norm, s->n), "left_out", ranges);
 }
 
-/* The array of a key with at most `most` elements. */
+/* Finds the array of a key, with at most `most` elements. */
 static struct status find_list(const json_t **list, const json_t *object, const char *key, size_t most,
                                const char *source)
 {
@@ -193,7 +193,7 @@ static int n_with(const uint64_t *hashes, int n, uint64_t hash)
     return count;
 }
 
-/* OK if all are equal. */
+/* STATUS_OK if all hashes are equal. */
 static struct status compare(const struct comm *world, const uint64_t *hashes, int64_t step, bool begins)
 {
     char text[256] = "";
@@ -226,7 +226,7 @@ static struct status compare(const struct comm *world, const uint64_t *hashes, i
                         step, text, from);
 }
 
-/* One hash of each rank, in their order. */
+/* Gathers one hash of each rank, in their order. */
 static struct status gather(const struct comm *world, uint64_t *hashes, int64_t *bounds)
 {
     struct exec host = {.device = &device_cpu, .layer_index = -1};
@@ -237,7 +237,7 @@ static struct status gather(const struct comm *world, uint64_t *hashes, int64_t 
     return host.status;
 }
 
-/* Of hashes that each rank has made, or failed to make. */
+/* Compares the hashes that each rank has made, or failed to make. */
 static struct status compare_hashes(const struct comm *world, struct status made, uint64_t mine, int64_t step,
                                     bool begins)
 {
@@ -274,7 +274,7 @@ struct status health_check_replicas(const struct comm *world, struct exec *x, te
     return compare_hashes(world, made, mine, step, begins);
 }
 
-/* Where passes read the parameter. */
+/* The tensor from which passes read the parameter. */
 static tensor read_by_passes(const struct network *n, const struct param *p)
 {
     if (network_has_master(n)) {

@@ -1,10 +1,10 @@
-/* health: what a long run looks at besides its steps, if asked to: spikes of the loss or of the gradient's
- * norm, and whether the ranks still have the same weights (docs/decisions/0062_health.md).
+/* health: checks of a long run that flags turn on: spikes of the loss or of the gradient's norm, and whether
+ * the ranks still have the same weights (docs/decisions/0062_health.md).
  *
  * Spikes as in llm.c (llmc/outlier_detector.h): how many deviations a value is above the mean of the last
- * `window` steps.  What is done as in PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5.1): back to a
- * checkpoint from before, without the batches seen before and at the spike.  What is kept is part of the
- * position (task/run_state.h), so a resumed run does the same. */
+ * `window` steps.  A spike is answered as in PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5.1): the
+ * run rolls back to a checkpoint from before, and leaves out the batches before and at the spike.  The values
+ * are part of the position (task/run_state.h), so a resumed run does the same. */
 #ifndef KILN_TASK_HEALTH_H
 #define KILN_TASK_HEALTH_H
 
@@ -16,11 +16,11 @@
 
 enum { HEALTH_MOST_WINDOW = 1024, HEALTH_MOST_ROLLBACKS = 16 };
 
-/* The flags. */
+/* Flags of the checks. */
 struct health_options {
-    double spike_z;          /* deviations above the mean that are a spike; 0: nobody looks */
-    int64_t spike_window;    /* steps, 2 to HEALTH_MOST_WINDOW; nothing is a spike before as many are known */
-    int64_t spike_skip;      /* steps before a spike that are left out with it */
+    double spike_z;       /* deviations above the mean that are a spike; 0: no check */
+    int64_t spike_window; /* steps, 2 to HEALTH_MOST_WINDOW; nothing is a spike before the window is full */
+    int64_t spike_skip;   /* steps before a spike that are left out with it */
     int64_t spike_rollbacks; /* at most HEALTH_MOST_ROLLBACKS; the spike after them ends the run */
 };
 
@@ -37,12 +37,13 @@ struct health_state {
     struct health_range left_out[HEALTH_MOST_ROLLBACKS];
 };
 
-/* Of a step's value: how many deviations it is above the mean; 0 while the window is not full or has no
- * deviation. */
+/* Deviations of a step's values above the mean; 0 while the window is not full or has no deviation. */
 struct health_score {
     double log_loss, grad_norm;
 };
 
+/* Scores a step's loss and norm of the gradient against the last spike_window steps; whether a score is a
+ * spike. */
 struct health_score health_score(const struct health_state *s, const struct health_options *o, double loss,
                                  double grad_norm);
 bool health_is_spike(const struct health_options *o, struct health_score score);
@@ -50,25 +51,26 @@ bool health_is_spike(const struct health_options *o, struct health_score score);
 /* Adds the values of a step; the oldest leave a full window. */
 void health_add(struct health_state *s, const struct health_options *o, double loss, double grad_norm);
 
+/* Whether the updates of this step of the phase are left out. */
 bool health_leaves_out(const struct health_state *s, int64_t step);
 
-/* Leaves out the spike at `step` and spike_skip steps before it.  False: there were spike_rollbacks of
- * them. */
+/* Leaves out the spike at `step` and spike_skip steps before it.  False: spike_rollbacks spikes were left out
+ * before. */
 bool health_leave_out(struct health_state *s, const struct health_options *o, int64_t step);
 
-/* As "health" of trainer_state.json; NULL if nothing is known, or memory runs out.  The state of NULL is
- * zero.  STATUS_DATA if it cannot be the health of a run at this step. */
+/* Writes and reads "health" of trainer_state.json; the JSON is NULL if nothing is known, or memory runs out.
+ * NULL is read as a zeroed state.  STATUS_DATA if it cannot be the health of a run at this step. */
 json_t *health_to_json(const struct health_state *s);
 struct status health_parse(struct health_state *s, const json_t *object, int64_t step, const char *source);
 
 /* STATUS_IO, the same on all ranks, unless all have the same bits in `weights`, in the memory of the exec's
- * device, after so many steps: it names the ranks that differ from most, or all if there is no such
- * majority.  STATUS_DATA where `begins`: before this run has made a step. */
+ * device, after `step` steps: it names the ranks that differ from most, or all if there is no such majority.
+ * STATUS_DATA where `begins`: before this run has made a step. */
 struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step,
                                     bool begins);
 
-/* The same of the parameters that no slice of the model cuts, such as norms, of which each rank of a
- * tensor-parallel group has its own. */
+/* Like health_check_replicas, for the parameters that no slice of the model cuts, such as norms: each rank of
+ * a tensor-parallel group has its own copy. */
 struct status health_check_uncut(const struct comm *peers, struct network *n, int64_t step, bool begins);
 
 #endif

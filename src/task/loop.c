@@ -21,9 +21,9 @@ static struct status join_ranks(struct loop *l)
     return trainer_join(l->trainer, &l->ranks.world, &config);
 }
 
-/* Of the weights that all ranks have: where the master is in shards, of the copies that passes read.
- * Before the first step and before each save, whatever the flag's interval: a checkpoint is of weights
- * that all ranks have. */
+/* Compares the weights that all ranks have: where the master is in shards, the copies that passes read.
+ * Before the first step and before each save, whatever the flag's interval: a checkpoint has weights that all
+ * ranks have. */
 static struct status compare_ranks(struct loop *l, bool begins)
 {
     if (!begins && l->compared_step == l->state.global_step) {
@@ -120,7 +120,7 @@ static struct status save(struct loop *l, bool wait)
 
 /* ---- steps ---- */
 
-/* The counts are those of one replica of each part; whether a rank lacks its batch all hear. */
+/* Counts are those of one replica of each part; all ranks learn whether one lacks its batch. */
 static struct status count_together(const struct loop *l, struct batch_step *part, bool mine, bool *lacks,
                                     double *elapsed_s)
 {
@@ -166,7 +166,7 @@ static double rate(struct loop *l, const struct batch_step *batch)
                : lr;
 }
 
-/* The time of the step that ends. */
+/* Counts the time of the step that ends. */
 static void end_of_step_time(struct loop *l)
 {
     if (l->clock != NULL) {
@@ -205,8 +205,8 @@ static struct status agree_on_leaving(struct loop *l)
     return status_ok();
 }
 
-/* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run
- * ends, and all there is of it to resume from. */
+/* *stopping: some rank was asked to stop.  All ranks also take the first one's time, which decides the end of
+ * the run and is all of the clock that a checkpoint has. */
 static struct status agree_on_end(struct loop *l, bool *stopping)
 {
     if (l->clock == NULL) {
@@ -220,7 +220,7 @@ static struct status agree_on_end(struct loop *l, bool *stopping)
     return status_ok();
 }
 
-/* A step without its batch and without an update, which the optimizer does not count. */
+/* Leaves out a step: no batch and no update, and the optimizer does not count it. */
 static void leave_out_step(struct loop *l)
 {
     l->state.step++;
@@ -310,8 +310,8 @@ static struct status evaluate(struct loop *l, bool *best)
     return status_ok();
 }
 
-/* What is due after a step: evaluation, checkpoint.  The best checkpoint, and that of a run that ends early,
- * are due too. */
+/* Does what is due after a step: evaluation, checkpoint.  The best checkpoint, and that of a run that ends
+ * early, are due too. */
 static struct status end_step(struct loop *l, bool stopping)
 {
     bool last = is_last_step(l), best = false;
@@ -331,8 +331,8 @@ static struct status end_step(struct loop *l, bool stopping)
     return due || stopping ? save(l, at_end || stopping || l->leaving) : status_ok();
 }
 
-/* The checkpoint of the last whole step, unless it is there, or this run goes on from it and has come no
- * further. */
+/* Saves the checkpoint of the last complete step, unless it is there, or this run resumed from it and has
+ * come no further. */
 static struct status save_whole_step(struct loop *l)
 {
     bool lacks, failed_before = failed(save_run_finish(&l->save_run));
@@ -368,9 +368,9 @@ struct status loop_run(struct loop *l)
         TRY(agree_on_end(l, &stopping));
         TRY(agree_on_leaving(l));
         TRY(back && !stopping ? status_ok()
-                              : end_step(l, stopping)); /* what was due at a checkpoint was done */
+                              : end_step(l, stopping)); /* the work due at a checkpoint was done before */
     }
-    save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */
+    save_run_finish(&l->save_run); /* a failure was logged; only a failed save at the end fails the run */
     profile_close(&l->profile);
     return l->abandoned || (stopping && !loop_is_over(l)) ? stopped(l) : status_ok();
 }

@@ -18,16 +18,16 @@
 
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
-    /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.
-     * Steps come in order, but after a spike some are left out, and some come again.  A failure ends the run,
-     * after its weights are saved. */
+    /* Sets this rank's part of in-phase step `step`, with the counts of that part, borrowed until the next
+     * call. Steps come in order, but after a spike some are left out, and some come again.  A failure ends
+     * the run, after its weights are saved. */
     struct status (*next_batch)(void *self, int64_t step, const struct batch_step **batch);
 
-    /* After each step; the batch has the counts of all ranks. */
+    /* Called after each step; the batch has the counts of all ranks. */
     void (*on_result)(void *self, const struct batch_step *batch, double lr,
                       const struct trainer_result *result);
 
-    /* Every eval_steps steps and after the last: the loss of held-out data.  May be NULL. */
+    /* Called every eval_steps steps and after the last: the loss of held-out data.  May be NULL. */
     struct status (*evaluate)(void *self, double *loss);
 
     /* Called after each step, before the evaluation and, if `due` or `stopping`, the save; also when a batch
@@ -52,23 +52,24 @@ struct loop {
     /* a view of the ranks that run it together: each has the same loop, and its part of each batch */
     struct mesh ranks;
     struct metrics *log;
-    char checkpoints[CHECKPOINT_PATH_BYTES]; /* of this run's kind (own_files.h); set by loop_restore */
+    /* directory of the checkpoints of this run's kind (own_files.h); set by loop_restore */
+    char checkpoints[CHECKPOINT_PATH_BYTES];
     const struct tokenizer *tokenizer;
     struct schedule schedule;
     struct run_clock *clock;           /* the run is planned and ends by the clock; NULL: by steps */
     struct run_state state;            /* position and settings; the caller sets those of a fresh run */
     int64_t last_step;                 /* in-phase step after which this run ends */
-    struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
+    struct training_state_place place; /* the checkpoint to resume from; the loop sets its directory */
 
-    int64_t first_step;    /* done before this run */
-    int64_t compared_step; /* the last, over all phases, after which ranks compared their weights */
-    /* the last, over all phases, whose checkpoint was begun; at first that from which the run goes on */
+    int64_t first_step;    /* steps done before this run */
+    int64_t compared_step; /* last step, over all phases, after which ranks compared their weights */
+    /* last step, over all phases, whose checkpoint was begun; at first the step from which the run resumes */
     int64_t saved_step;
     struct slow_work start; /* until the first step; its task may say what comes before the loop */
     struct within_step within;
-    struct micro_hook micro_hook; /* of the trainer: within */
+    struct micro_hook micro_hook; /* hook of the trainer, which calls `within` */
     bool abandoned;               /* the run was asked to stop within a step, which is not taken */
-    bool leaving;                 /* it ends, by settings->exit */
+    bool leaving;                 /* the run ends, by settings->exit */
     struct save_run save_run;
     struct profile profile;
     struct tensor_log tensor_log;
@@ -78,7 +79,7 @@ struct loop {
  * newest.  STATUS_USAGE if there is one, but the run was not asked to resume. */
 struct status loop_restore(struct loop *l, bool *found);
 
-/* After a step.  *back: it was a spike, and the run stands at a checkpoint from before. */
+/* Called after a step.  *back: the step was a spike, and the run is back at a checkpoint from before. */
 struct status loop_look_for_spike(struct loop *l, const struct trainer_result *result, bool *back);
 
 /* Whether the file that ends the run is there. */
@@ -94,9 +95,9 @@ bool loop_is_over(const struct loop *l);
 /* With early stopping, after the last step: gives the trainer the weights of the best checkpoint. */
 struct status loop_take_best(struct loop *l);
 
-/* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal,
- * with the state of the last whole step saved: the step that runs then is given up before its next
- * micro-batch, and taken by the run that goes on. */
+/* Runs the steps up to last_step, or until early stopping ends the run; STATUS_PREEMPTED after a signal, with
+ * the state of the last complete step saved: the step that runs then is given up before its next micro-batch,
+ * and done by the run that resumes. */
 struct status loop_run(struct loop *l);
 
 /* Waits for the save in flight; safe on a zeroed struct. */

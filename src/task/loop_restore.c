@@ -1,4 +1,5 @@
-/* Where a run goes on from: a checkpoint when it begins, one from before a spike, and the best at the end. */
+/* Checkpoints that a run resumes from: one when it begins, one from before a spike, and the best at the
+ * end. */
 #include "task/loop.h"
 
 #include "core/log.h"
@@ -56,7 +57,7 @@ static struct status refuse_checkpoints(const struct loop *l, const struct train
                         l->settings->names->resume, l->settings->names->output);
 }
 
-/* Where the run's checkpoints are, without what interrupted saves left. */
+/* Finds the directory of the run's checkpoints, and removes what interrupted saves left there. */
 static struct status open_checkpoints(struct loop *l)
 {
     struct status s = own_files_checkpoints(l->checkpoints, l->settings->output_dir, l->state.command);
@@ -90,8 +91,8 @@ struct status loop_restore(struct loop *l, bool *found)
                : together_same(&l->ranks.world, l->state.global_step, "the step of the newest checkpoint");
 }
 
-/* The newest whole checkpoint of steps of this phase before in-phase step `first`; *step is -1, and nothing
- * open, without. */
+/* Opens the newest complete checkpoint of this phase from before in-phase step `first`; *step is -1, and
+ * nothing is open, if there is none. */
 static struct status open_before(struct loop *l, struct checkpoint *c, int64_t first, int64_t *step)
 {
     struct checkpoint_steps list;

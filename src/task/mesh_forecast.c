@@ -32,7 +32,7 @@ double mesh_forecast_ring_s(const struct ring_links *l, double sent, int n)
 
 /* ---- stages ---- */
 
-/* What decides how long a stage computes. */
+/* Properties that decide how long a stage computes. */
 struct shape {
     int64_t n_layers;
     bool is_first, is_last;
@@ -73,7 +73,7 @@ static void count_exchange(struct mesh_stage_forecast *f, const struct world_set
         mesh_forecast_message_s(s, r, stage, (stage + 1) % r->shape.pp, rank_plan_message_bytes(c));
 }
 
-/* Stages of the same shape compute as long: each shape is counted once. */
+/* Stages of the same shape compute for the same time, so each shape is counted once. */
 static struct status forecast_stages(struct mesh_stage_forecast *f, struct shape *shapes,
                                      const struct world_setup *s, const struct trainer_config *config,
                                      const struct rank_plan *stages)
@@ -100,7 +100,7 @@ static struct status forecast_stages(struct mesh_stage_forecast *f, struct shape
 
 /* ---- a step ---- */
 
-/* A backward is twice a forward, and thrice if it computes that again. */
+/* A backward takes twice as long as a forward, and three times as long if it computes the forward again. */
 static struct status take_turns(struct mesh_forecast *f, const struct trainer_config *c,
                                 const struct mesh_stage_forecast *stages, double *scratch)
 {

@@ -10,18 +10,18 @@
 #include "task/world_plan.h"
 #include "train/rank_plan.h"
 
-/* Of a rank of one stage, in seconds. */
+/* Times of a rank of one stage, in seconds. */
 struct mesh_stage_forecast {
     double passes_s;             /* forward and backward of one micro-batch */
-    double slices_s;             /* what slices exchange in these */
-    double message_s;            /* to the next stage; of the last stage, to the first */
+    double slices_s;             /* exchanges between slices in these passes */
+    double message_s;            /* message to the next stage; of the last stage, to the first */
     double replicas_s, update_s; /* once a step: sums of gradients and weights to all; the update */
 };
 
 struct mesh_forecast {
     struct mesh_stage_forecast slowest; /* the stage that computes and exchanges longest, a micro-batch */
     double turns_s; /* from the first forward of a step to its last backward, of all stages */
-    double tied_s;  /* the parameter that the first and the last stage have in common */
+    double tied_s;  /* exchange of the parameter that the first and the last stage have in common */
     /* the longest of any stage */
     double replicas_s, update_s;
     double step_s;
@@ -32,14 +32,14 @@ struct mesh_forecast {
 struct status mesh_forecast_run(struct mesh_forecast *f, const struct world_setup *s,
                                 const struct trainer_config *c, const struct rank_plan *stages);
 
-/* Links of groups whose ranks are so far apart: a node has as many times fewer ranks of one group. */
+/* Links of groups whose ranks are `stride` apart: a node has `stride` times fewer ranks of one group, at
+ * least 1. */
 struct ring_links mesh_forecast_links(const struct ring_links *l, int64_t stride);
 
-/* Seconds of `sent` bytes by each of n ranks in rings, which is all but its own part of what they
- * exchange. */
+/* Seconds in which each of n ranks sends `sent` bytes in rings: all that they exchange but its own part. */
 double mesh_forecast_ring_s(const struct ring_links *l, double sent, int n);
 
-/* And of a message between the first ranks of stages a and b. */
+/* Seconds of a message of `bytes` between the first ranks of stages a and b. */
 double mesh_forecast_message_s(const struct world_setup *s, const struct trainer_ranks *r, int a, int b,
                                double bytes);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is there and cannot be read is an error as ever, which opening it tells. */
+/* A file that is there but cannot be read is not missing: opening it reports the error. */
 bool missing_is(const char *path)
 {
     return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -46,7 +46,7 @@ bool missing_config(struct missing *m, const char *path)
     static const struct {
         const char *name, *ours;
     } configs[] = {
-        /* the replaced scripts' names */
+        /* names of the replaced scripts */
         {"bert_config.json", "bert_large.json"},
         {"bert_config_1.2B.json", "bert_1.2b.json"},
         {"bert_1.5b_config.json", "bert_1.5b.json"},

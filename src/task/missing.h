@@ -11,20 +11,21 @@ struct missing {
 /* Whether nothing is at this path. */
 bool missing_is(const char *path);
 
-/* True if --FLAG names a path where nothing is: a log line says so, and what makes it.  NULL: not asked
- * for. */
+/* True if --FLAG names a path where nothing is, and logs it with `made_by`, what makes it.  path NULL: the
+ * flag was not given. */
 bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by);
 
-/* The same for weights to start from, which the prefix of a TensorFlow checkpoint may name. */
+/* Like missing_path, for weights to start from, which the prefix of a TensorFlow checkpoint may name. */
 bool missing_weights(struct missing *m, const char *path);
 
-/* Whether there are none. */
+/* Whether no weights are at this path. */
 bool missing_weights_are(const char *path);
 
-/* The same for a model's configuration: names the one in configs/ that is the documents' model. */
+/* Like missing_path, for a model's configuration; the log line names the file of configs/ that is the same
+ * model. */
 bool missing_config(struct missing *m, const char *path);
 
-/* The last line of a dry run. */
+/* Logs the last line of a dry run. */
 void missing_end(const struct missing *m);
 
 #endif

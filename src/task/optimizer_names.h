@@ -5,11 +5,11 @@
 #include "core/status.h"
 #include "optim/optimizer.h"
 
-/* As a flag's choices. */
+/* All names, as the choices of a flag. */
 #define OPTIMIZER_ALL_NAMES OPTIMIZER_NAMES "|nvlamb|fused_lamb|fused_adam|fused_adamw"
 
-/* kiln's name for `given`, which `where` says: a log line says why it is another.  STATUS_UNAVAILABLE: kiln
- * does not have this one yet; STATUS_USAGE: nobody does. */
+/* Finds kiln's name for `given`, which `where` says; a log line explains another name.  STATUS_UNAVAILABLE:
+ * kiln does not have this optimizer yet; STATUS_USAGE: no optimizer has this name. */
 struct status optimizer_names_find(const char **name, const char *given, const char *where);
 
 #endif

@@ -47,7 +47,7 @@ static enum kinship kinship_of(const char *checkpoint, const char *command)
     return own ? OWN : OTHER;
 }
 
-/* That of the newest checkpoint that says it; *n: how many there are. */
+/* Kinship of the newest checkpoint that says its kind; *n: number of checkpoints. */
 static struct status look_at(enum kinship *found, int *n, const char *directory, const char *command)
 {
     struct checkpoint_steps list;

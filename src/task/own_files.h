@@ -1,6 +1,6 @@
 /* own_files: which files of --output_dir are a run's own, where runs of several kinds share the directory.
  *
- * The rule: a run saves beside, resumes from and removes only what a run of its kind wrote.  A kind is
+ * The rule: a run saves next to, resumes from and removes only what a run of its kind wrote.  A kind is
  * pre-training, or a command of fine-tuning; a checkpoint says it (run_state's `command`).  The kind that
  * saves first has its checkpoints in the directory itself, each other one in a folder of its own name. */
 #ifndef KILN_TASK_OWN_FILES_H
@@ -20,10 +20,10 @@ struct status own_files_check_model(const char *path, const char *class, const c
 /* Whether the directory `path` is one of the kind's checkpoints in `directory`. */
 bool own_files_has_checkpoint(const char *directory, const char *command, const char *path);
 
-/* Removes a file or directory, if it is there, and says so. */
+/* Removes a file or directory, if it is there, and logs it. */
 struct status own_files_remove(const char *path);
 
-/* The same for all checkpoints of the kind in its directory; others stay, with a warning. */
+/* Removes all checkpoints of the kind in its directory; others stay, with a warning. */
 struct status own_files_remove_checkpoints(const char *directory, const char *command);
 
 #endif

@@ -1,18 +1,18 @@
-/* pace: tells once, when a run has trained for a while, how fast this machine is and what the run will
- * therefore take. */
+/* pace: reports once, after a run has trained for a while, how fast this machine is and how long the run will
+ * take. */
 #ifndef KILN_TASK_PACE_H
 #define KILN_TASK_PACE_H
 
 #include "core/batch.h"
 
-enum { PACE_SECONDS = 10 }; /* that are measured, after the first step */
+enum { PACE_SECONDS = 10 }; /* seconds that are measured, after the first step */
 
-/* What a whole run has, in micro-batches of all ranks: they keep their tokens while sequences and batches
- * grow. */
+/* Length of the complete run, in micro-batches of all ranks: they keep their tokens while sequences and
+ * batches grow. */
 struct pace_run {
-    double n_micro;           /* of a run by steps; 0: it ends by the clock */
-    double total_s;           /* of a run by the clock */
-    double micro_of_an_epoch; /* 0: no epochs */
+    double n_micro;           /* micro-batches of a run by steps; 0: it ends by the clock */
+    double total_s;           /* seconds of a run by the clock */
+    double micro_of_an_epoch; /* micro-batches of an epoch; 0: no epochs */
 };
 
 struct pace {
@@ -22,7 +22,7 @@ struct pace {
     bool told;
 };
 
-/* After each step.  True, once, with the text of the line: "12.3k tokens a second ..." */
+/* Called after each step.  True, once, with the text of the line: "12.3k tokens a second ..." */
 bool pace_step(struct pace *p, const struct batch_step *batch, int64_t now_ns, char *text, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A loss under way; sides are 0 for the first texts and 1 for the second. */
+/* State of a computation; sides are 0 for the first texts and 1 for the second. */
 struct losing {
     const struct pair_vectors *p;
     double *units;   /* [n, 2, width] */

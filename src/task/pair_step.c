@@ -53,10 +53,10 @@ void pair_step_pool(float *v, tensor rows, enum sentence_pooling pooling)
     }
 }
 
-/* What a rank tells the others: `n_tokens` of its part, then for each of its sequences its number in the
+/* Rows that ranks exchange: `n_tokens` of a rank's part, then for each of its sequences its number in the
  * global batch, its pair's score and its vector. */
 struct shared {
-    size_t row_bytes; /* of a rank, with room for as many sequences as a rank may have */
+    size_t row_bytes; /* bytes of a rank's row, with space for the most sequences of a rank */
     int64_t n_slots, width;
     char *rows; /* [ranks] */
 };
@@ -111,7 +111,7 @@ static struct status share(const struct pair_step *p, struct trainer *t, const s
 {
     struct status status = status_ok();
     int64_t slot = 0;
-    trainer_begin_step(t, step, 1, 0); /* for the key of its dropout */
+    trainer_begin_step(t, step, 1, 0); /* sets the key of the dropout */
     for (int64_t k = 0; k < batch->n_micro && !failed(status); k++) {
         *tokens_of(s, world->rank) += batch->micro[k].n_real_tokens;
         if (batch->micro[k].n_sequences > 0) {
@@ -149,7 +149,7 @@ static void put_gradients(const struct pair_step *p, struct batch_step *batch, c
     batch_step_count(batch);
 }
 
-/* The vectors of the global batch in its order, and its loss. */
+/* Collects the vectors of the global batch in its order, and computes its loss. */
 static struct status compute_loss(struct pair_step *p, struct batch_step *batch, const struct comm *world,
                                   const struct shared *s, int64_t n_pairs)
 {
@@ -177,7 +177,7 @@ static struct status compute_loss(struct pair_step *p, struct batch_step *batch,
             status = status_error(STATUS_NUMERIC, "the loss of the pairs is not finite");
         }
     }
-    if (!failed(status)) { /* as nn/vector_head.h wants them */
+    if (!failed(status)) { /* scaled for nn/vector_head.h */
         put_gradients(p, batch, gradients, s->width, -0.5 * (double)n_tokens * (double)s->width);
     }
     free(vectors);

@@ -14,10 +14,10 @@
 #include "train/trainer.h"
 
 struct pair_step {
-    double scale;                  /* of cosines in the loss */
+    double scale;                  /* factor of the cosines in the loss */
     bool is_scored;                /* CoSENT, else in-batch negatives */
     enum sentence_pooling pooling; /* SENTENCE_MEAN or SENTENCE_CLS */
-    double loss;                   /* of the last step's global batch */
+    double loss;                   /* loss of the last step's global batch */
 };
 
 /* Pairs as examples of training: text 2 i and 2 i + 1 of `texts` are pair i, and scores [n / 2] what CoSENT

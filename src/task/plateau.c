@@ -4,10 +4,11 @@
 
 /* Small models on small batches left it after 3,000 to 4,500 steps (docs/expected_losses.md); four times that
  * is long. */
-static const double ABOVE = 1.1; /* of the loss of word frequencies */
+static const double ABOVE = 1.1; /* factor of the loss of word frequencies */
 enum { USUAL_FROM = 3000, USUAL_TO = 4500, LONG = 4 * USUAL_TO };
 
-/* Losses of single steps differ by the words in them; and models need this many to learn anything. */
+/* Steps whose losses are averaged, since those of single steps differ by the words in them; and steps that
+ * models need to learn anything. */
 enum { LOOK_STEPS = 20, LOOK_FROM = 100 };
 
 static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, double loss, double floor)

@@ -1,4 +1,4 @@
-/* plateau: tells a user whether a loss that does not fall is a reason to worry.
+/* plateau: reports whether a loss that does not fall is a reason to worry.
  *
  * Masked-word models first learn how often each word occurs, and stay at about that loss for a while before
  * they learn to use the context of a word.  Then the loss drops within a few steps.  Users often take the
@@ -14,26 +14,26 @@ enum plateau_stage {
     PLATEAU_UNKNOWN, /* not evaluated yet, or above it */
     PLATEAU_ON,      /* the loss is within a tenth of it: logged once */
     PLATEAU_LONG,    /* on it or above for longer than usual: logged once, with advice */
-    PLATEAU_BEHIND,  /* left: logged once, if it was on it before */
+    PLATEAU_BEHIND,  /* it has left the plateau: logged once, if it was on it before */
 };
 
 struct plateau {
     enum plateau_stage stage;
     bool is_masked;     /* the model learns masked words, and may stay on the plateau */
     const char *advice; /* flags that the run has not, as a part of a sentence; NULL: none */
-    double sum;         /* of the losses of words in training since the last look */
-    int64_t n_steps;    /* of it */
-    bool looked;        /* it has been compared */
-    bool is_above;      /* and was above that of word frequencies */
+    double sum;         /* sum of the losses of words in training since the last look */
+    int64_t n_steps;    /* steps in the sum */
+    bool looked;        /* the loss of training has been compared */
+    bool is_above;      /* training was above the loss of word frequencies */
 };
 
-/* After a step of training; `due`: a tenth of the run and its warm-up are over.  Warns once, about the last
- * steps, if they are above the loss of word frequencies: unigram->loss, 0 where it is not known. */
+/* Called after a step of training; `due`: a tenth of the run and its warm-up are over.  Warns once, about the
+ * last steps, if they are above the loss of word frequencies: unigram->loss, 0 where it is not known. */
 void plateau_look(struct plateau *p, int64_t step, bool due, const struct trainer_result *result,
                   const struct unigram *unigram);
 
-/* After an evaluation at optimizer step `step` of the run, whose first sum is the loss of words: logs a line
- * when the state of a model of masked words changes. */
+/* Called after an evaluation at optimizer step `step` of the run, whose first sum is the loss of words: logs
+ * a line when the state of a model of masked words changes. */
 void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result *heldout,
                    const struct unigram *unigram);
 

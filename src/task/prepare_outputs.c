@@ -147,7 +147,7 @@ struct status prepare_outputs_remove_old(const struct prepare_config *c)
     return visit_units(c, remove_old, NULL);
 }
 
-/* The description of a store that is to be replaced, without which the rest of it is unfinished. */
+/* Removes the description of a store that is to be replaced, without which the rest of it is unfinished. */
 static struct status remove_description(const struct prepare_config *c, const struct unit *u, void *context)
 {
     const char *end = strrchr(u->name, '.');

@@ -1,8 +1,8 @@
 /* prepare_outputs: the files and directories that `kiln prepare` puts in its output directory, and where they
  * are made.
  *
- * The rule: an output is moved from OUTPUT_DIR/.prepare whole; the description of a store comes last and the
- * old one goes first; moving can be repeated at any point of it. */
+ * The rule: an output is moved from OUTPUT_DIR/.prepare when it is complete; the description of a store comes
+ * last and the old one goes first; moving can be repeated at any point of it. */
 #ifndef KILN_TASK_PREPARE_OUTPUTS_H
 #define KILN_TASK_PREPARE_OUTPUTS_H
 

@@ -8,19 +8,19 @@
 #include <inttypes.h>
 
 enum {
-    MOST_FILES = 200 /* that are looked at: opening one takes milliseconds if it is packed */,
+    MOST_FILES = 200 /* files that are looked at: opening one takes milliseconds if it is packed */,
     N_PACKINGS = 3
 };
 
-/* Without a sample.  English prose has 4.2 bytes a token and 110 a sentence; dumps and compressed text vary,
- * and bzip2 makes of Wikipedia's XML about what is left of it as text. */
+/* Estimates without a sample.  English prose has 4.2 bytes a token and 110 a sentence; dumps and compressed
+ * text vary, and bzip2 makes of Wikipedia's XML about what is left of it as text. */
 static const double TEXT_PER_BYTE[N_PACKINGS] = {1, 2.5, 1.2};
 static const double TOKENS_PER_TEXT = 1 / 4.2, SENTENCES_PER_TEXT = 1 / 110.0;
 
-/* Of a sentence: 4 bytes and 8 in the index, 4 more in .prepare until the end. */
+/* Bytes of a sentence: 4 and 8 in the index, 4 more in .prepare until the end. */
 static const double INDEX_BYTES = 16;
 
-/* Of a row's tokens and predictions, deflated; as seen on English text with 128 and 512 tokens. */
+/* Bytes of a row's token and prediction, deflated, as seen on English text with 128 and 512 tokens. */
 static const double DEFLATED_TOKEN_BYTES = 1.6, DEFLATED_PREDICTION_BYTES = 2.7;
 
 /* Peak memory as seen on text and on dumps, with one thread and with two, rounded up. */
@@ -40,7 +40,7 @@ static struct status look(struct kinds *k, const struct corpus *corpus)
     struct source source;
     struct source_options options = corpus->options;
     struct status s = status_ok();
-    options.quiet = true; /* whoever reads all of it warns */
+    options.quiet = true; /* the pass that reads all of it warns */
     source_init(&source, &counts);
     for (int64_t i = 0; i < corpus->files.n && i < MOST_FILES && !failed(s); i++) {
         const struct input_file *f = &corpus->files.files[i];
@@ -87,7 +87,7 @@ static void tell_kinds(const struct kinds *k, const struct corpus *corpus)
 /* ---- the sample ---- */
 
 struct amounts {
-    double text, tokens, sentences; /* of the whole corpus */
+    double text, tokens, sentences; /* bytes of text, tokens and sentences of the complete corpus */
 };
 
 static struct amounts guess(const struct kinds *k, const struct corpus *corpus)
@@ -103,7 +103,7 @@ static struct amounts guess(const struct kinds *k, const struct corpus *corpus)
     return (struct amounts){text, text * TOKENS_PER_TEXT, text * SENTENCES_PER_TEXT};
 }
 
-/* Reads a sample; *a stays as it is if that is too small to tell. */
+/* Reads a sample; *a stays unchanged if the sample is too small for an estimate. */
 static struct status take_sample(struct prepare_plan *p, const struct prepare_config *c, double seconds,
                                  struct amounts *a)
 {
@@ -112,7 +112,7 @@ static struct status take_sample(struct prepare_plan *p, const struct prepare_co
     struct store_pass_report report;
     struct store_pass_config pass = c->pass;
     struct source_options options = c->source;
-    options.quiet = !c->dry_run; /* else the pass that follows warns */
+    options.quiet = !c->dry_run; /* without a dry run the pass that follows warns */
     pass.directory = NULL;
     pass.most_seconds = seconds;
     pass.quiet = true;
@@ -154,7 +154,8 @@ static uint64_t estimate_disk(const struct prepare_config *c, const struct amoun
     return (uint64_t)bytes;
 }
 
-/* Of the table of hashes, which is at least a quarter full, with an article of Wikipedia at the least. */
+/* Bytes of the table of hashes, which is at least a quarter full; documents have at least the size of a short
+ * article of Wikipedia. */
 static uint64_t hash_bytes(const struct amounts *a)
 {
     enum { SHORT_DOCUMENT = 512 };
@@ -184,7 +185,7 @@ struct status prepare_plan_make(struct prepare_plan *p, const struct prepare_con
     return status_ok();
 }
 
-/* Where the output goes, or will be made. */
+/* Free bytes on the disk where the output goes, or will be made. */
 static uint64_t free_bytes(const struct prepare_config *c)
 {
     char there[FILE_PATH_BYTES];

@@ -10,11 +10,11 @@
 
 struct prepare_plan {
     uint64_t memory_bytes;
-    uint64_t disk_bytes; /* of all output, and of what is in .prepare meanwhile */
-    double seconds;      /* of reading; below 0: unknown */
+    uint64_t disk_bytes; /* bytes of all output, and of what is in .prepare meanwhile */
+    double seconds;      /* seconds of reading; below 0: unknown */
     bool has_sample;
-    struct pass_state sample; /* what was found in it */
-    bool sample_is_whole;     /* it was all of the text */
+    struct pass_state sample; /* counts of the sample */
+    bool sample_is_whole;     /* the sample was all of the text */
 };
 
 /* Looks at the files, and reads text for up to `sample_seconds` (0: no sample).  STATUS_DATA: a file is not
@@ -22,6 +22,7 @@ struct prepare_plan {
 struct status prepare_plan_make(struct prepare_plan *p, const struct prepare_config *c,
                                 const struct corpus *corpus, double sample_seconds);
 
+/* Logs the plan: memory, disk and time, and how much of the text the estimates come from. */
 void prepare_plan_tell(const struct prepare_plan *p, const struct prepare_config *c,
                        const struct corpus *corpus);
 
@@ -30,12 +31,14 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
 
 /* ---- what is said of the text that was read, and of what was written (prepare_report.c) ---- */
 
-/* Of total_bytes in the files, what was read so far, in state->seconds. */
+/* Logs what was read so far, of total_bytes in the files, in state->seconds. */
 void prepare_report_text(const struct prepare_config *c, const struct pass_state *state,
                          uint64_t total_bytes);
 
+/* Logs what each token store has, and warns if nothing is held out. */
 void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT]);
 
+/* Logs the files of a set, and warns if there are none for testing. */
 void prepare_report_set(const struct prepare_config *c, const struct prepare_set *set,
                         const struct shard_writer_report reports[STORE_COUNT]);
 

@@ -12,7 +12,7 @@ static double megabytes(uint64_t n)
     return (double)n / 1e6;
 }
 
-/* "3 as text, 0 as lines" */
+/* Appends "3 as text, 0 as lines". */
 static void name_formats(struct buf *text, const struct source_counts *counts)
 {
     for (int i = 0; i < SOURCE_N_FORMATS; i++) {
@@ -21,7 +21,7 @@ static void name_formats(struct buf *text, const struct source_counts *counts)
     }
 }
 
-/* "105 kept, 100 redirects"; returns their sum. */
+/* Appends "105 kept, 100 redirects"; returns their sum. */
 static int64_t name_fates(struct buf *text, const int64_t counts[DOCUMENT_N_FATES])
 {
     int64_t n = 0;
@@ -125,7 +125,8 @@ void prepare_report_stores(const struct prepare_config *c, const struct token_st
     }
 }
 
-/* The names of a set's files: DATASET_training_*.hdf5 of the replaced scripts, or training/ and *.hdf5. */
+/* Appends the names of a set's files: DATASET_training_*.hdf5 of the replaced scripts, or training/ and
+ * *.hdf5. */
 static void name_files(struct buf *out, const struct prepare_config *c, const struct prepare_set *set,
                        const char *word)
 {

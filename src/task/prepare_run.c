@@ -15,7 +15,7 @@
 
 static const double SAMPLE_SECONDS = 1;
 
-/* Less is read in seconds anyway. */
+/* Bytes of input that get a sample: less is read in seconds anyway. */
 enum { SAMPLE_FROM_BYTES = 256 << 20 };
 
 /* More than any machine reads in a second, so that the sample takes a small part of the time. */
@@ -25,8 +25,8 @@ struct run {
     const struct prepare_config *config;
     struct corpus *corpus;
     char work[FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepare */
-    char what[FILE_PATH_BYTES]; /* in it: run.json */
-    /* OUTPUT_DIR/.prepared.json: what run.json was of the outputs that are there */
+    char what[FILE_PATH_BYTES]; /* run.json in .prepare */
+    /* OUTPUT_DIR/.prepared.json: the run.json of the outputs that are there */
     char done[FILE_PATH_BYTES];
     struct pass_state at;
 };
@@ -38,7 +38,7 @@ static struct status remove_if_there(const char *path)
     return file_exists(path) ? file_remove_tree(path) : status_ok();
 }
 
-/* Whoever is killed meanwhile leaves all of it or a temporary's name. */
+/* A run that is killed meanwhile leaves all of .prepare, or a temporary's name. */
 static struct status remove_work(const struct run *r)
 {
     return file_exists(r->work) ? temporary_remove_directory(r->work) : status_ok();
@@ -144,7 +144,7 @@ static struct status learn_and_read(struct run *r, struct store_pass_report *rep
     return s;
 }
 
-/* Text of which something was kept. */
+/* Fails if no text was kept. */
 static struct status check_has_text(const struct pass_state *s)
 {
     int64_t without = s->fates[DOCUMENT_WITHOUT_FIELD];
@@ -210,7 +210,7 @@ static struct status move_outputs(struct run *r)
     return remove_work(r);
 }
 
-/* Whether a later run can go on, from the state that is then in `r`. */
+/* Whether a later run can resume, from the state that is then in `r`. */
 static bool can_resume(struct run *r, struct status s)
 {
     bool found = false;

@@ -2,7 +2,7 @@
  * more phases, and the cleaned text itself.
  *
  * All is made in OUTPUT_DIR/.prepare and moved from there when it is complete, so nothing has its final name
- * before. A run that was stopped, killed or could not write goes on from its last state, which is in there
+ * before. A run that was stopped, killed or could not write resumes from its last state, which is in .prepare
  * too (corpus/pass_state.h).  docs/decisions/0051_prepare.md. */
 #ifndef KILN_TASK_PREPARE_RUN_H
 #define KILN_TASK_PREPARE_RUN_H
@@ -14,8 +14,8 @@ enum { PREPARE_NAME_BYTES = 256 };
 
 /* A phase of HDF5 files, padded or packed. */
 struct prepare_set {
-    char name[PREPARE_NAME_BYTES];  /* its directory in the output directory; "": it has none of its own */
-    struct shard_set_config shards; /* its store_dir and directory are set later */
+    char name[PREPARE_NAME_BYTES];  /* directory of the set in output_dir; "": it has none of its own */
+    struct shard_set_config shards; /* store_dir and directory are set later */
 };
 
 struct prepare_config {
@@ -23,15 +23,18 @@ struct prepare_config {
     int n_inputs;
     struct source_options source;
     const char *output_dir;
-    struct store_pass_config pass; /* its directory is set later; with a tokenizer for stores and sets */
+    struct store_pass_config pass; /* directory is set later; with a tokenizer for stores and sets */
     bool wants_store;
     struct prepare_set *sets; /* [n_sets] */
     int n_sets;
     bool overwrite, resume;
     bool dry_run, check; /* write nothing: say what would be done; read all of the text */
-    json_t *settings;    /* what decides the bytes of the output, for --resume; borrowed */
+    json_t *settings;    /* settings that decide the bytes of the output, for --resume; borrowed */
 };
 
+/* Makes the outputs from the inputs; with dry_run or check it writes nothing.  STATUS_USAGE: outputs are
+ * there already, or one would be written over an input; STATUS_DATA: a file is not text, or there is no text;
+ * STATUS_IO: the disk cannot hold the output; STATUS_PREEMPTED after a signal. */
 struct status prepare_run(const struct prepare_config *config);
 
 #endif

@@ -37,7 +37,7 @@ static struct status open_prefetch(struct pretrain_run *r, int64_t first)
 static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
     struct pretrain_run *r = self;
-    if (step != r->prefetch.next) { /* the loop has gone back, or left steps out */
+    if (step != r->prefetch.next) { /* the loop has rolled back, or left steps out */
         prefetch_close(&r->prefetch);
         r->prefetching = false;
         TRY(open_prefetch(r, step));
@@ -78,7 +78,7 @@ static struct pace pace_of(const struct pretrain_run *r)
     const struct pretrain_options *o = r->options;
     double whole = (double)o->max_steps * (double)o->run.train_batch_size;
     double share = o->growth.batch > 0 ? (double)pretrain_samples_at(o, o->max_steps + 1).before / whole
-                                       : 1; /* of full batches */
+                                       : 1; /* samples as a share of full batches */
     double n_micro = (double)o->run.gradient_accumulation_steps;
     double epoch = r->in.train.steps_per_epoch * n_micro;
     return (struct pace){
@@ -95,7 +95,7 @@ static struct status before_save(void *self, bool due, bool stopping)
 {
     struct pretrain_run *r = self;
     bool wait = due && !stopping, others_wait = wait && r->run.world.size > 1;
-    /* others may wait for this rank for a short time only, so this rank tells them that it still reads */
+    /* others may wait for this rank for a short time only, so this rank signals that it still reads */
     while (others_wait) {
         TRY(together_any(&r->run.world, store_check_is_pending(&r->check), &others_wait));
         nanosleep(others_wait ? &between_looks : &(struct timespec){0}, NULL);
@@ -132,7 +132,7 @@ static void set_loop(struct pretrain_run *r)
     l->last_step = pretrain_last_step(o);
 }
 
-/* What the weights that the run begins with lose on held-out text. */
+/* Measures the held-out loss of the weights that the run begins with. */
 static struct status evaluate_start(struct pretrain_run *r)
 {
     return r->options->eval_on_start && r->run.loop.state.step == 0 ? pretrain_evaluate(r, &r->losses.before)
@@ -146,7 +146,7 @@ static struct status train_steps(struct pretrain_run *r)
     TRY(open_prefetch(r, l->state.step + 1));
     r->pace = pace_of(r);
     struct status s = loop_run(l);
-    prefetch_close(&r->prefetch); /* whose thread counts what dealing gained */
+    prefetch_close(&r->prefetch); /* the prefetch thread counts what dealing gained */
     r->prefetching = false;
     pretrain_tell_balance(r);
     pretrain_tell_ngrams(r, !failed(s));
@@ -197,7 +197,7 @@ static uint64_t disk_bytes(const void *self, const struct trainer_plan *plan)
            (uint64_t)best * (uint64_t)plan->n_model_params * sizeof(float);
 }
 
-/* The first rank writes the model of a checkpoint, of which a rank of a mesh has a part in memory. */
+/* The first rank writes the model of a checkpoint, since a rank of a mesh has only a part of it in memory. */
 static struct status export_checkpoint(const struct pretrain_run *r, const char *path, int64_t step)
 {
     struct model_dir_contents contents = run_contents(&r->run, r->options->kind->family);
@@ -231,7 +231,7 @@ static struct status export_weights(struct pretrain_run *r)
     return run_export(&r->run, path, o->kind->family);
 }
 
-/* One rank reads a file for all that see the same one. */
+/* Begins the check of the data: one rank reads a file for all that see the same one. */
 static struct status begin_check(struct pretrain_run *r)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -327,7 +327,7 @@ static bool find_missing(void *self, struct missing *m)
     return true;
 }
 
-/* What the run reads of its inputs. */
+/* Sets what the run reads of its inputs. */
 static void take_inputs(struct pretrain_run *r)
 {
     r->run.model = r->in.model;

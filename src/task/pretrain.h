@@ -14,64 +14,64 @@
 #include "task/emulation.h"
 #include "task/run_settings.h"
 
-#define PRETRAIN_MOST_STEPS ((int64_t)1000000000000) /* of a phase */
+#define PRETRAIN_MOST_STEPS ((int64_t)1000000000000) /* steps of a phase */
 
 struct pretrain_kind; /* task/pretrain_kind.h */
 
-/* Of held-out text, in nats; NAN where there was no evaluation. */
+/* Losses of held-out text, in nats; NAN where there was no evaluation. */
 struct pretrain_losses {
-    double before, after; /* the first step of a run that begins, and the last step */
+    double before, after; /* before the first step of a run that begins, and after the last */
 };
 
 /* The flags of every pre-training command. */
 struct pretrain_options {
     struct run_settings run;
-    const struct pretrain_kind *kind; /* whose pre-training it is */
+    const struct pretrain_kind *kind; /* functions and settings of the family */
     const void *own;                  /* the kind's own flags */
-    const char *input_dir;            /* of one of the kind's sources */
-    const char *eval_input_dir; /* the same, to evaluate on; NULL: the held-out data of input_dir, if any */
+    const char *input_dir;            /* directory for one of the kind's sources */
+    const char *eval_input_dir; /* directory to evaluate on; NULL: the held-out data of input_dir, if any */
     bool makes_data;            /* a run that is not dry makes input_dir before it begins */
-    struct dir_lock *lock;      /* of output_dir, which makes_data needs before; NULL: the run locks it */
-    const char *merge_file;     /* merges.txt of a vocab_file that is vocab.json; NULL: it is whole */
+    struct dir_lock *lock;      /* lock of output_dir, taken if makes_data; NULL: the run locks it */
+    const char *merge_file; /* merges.txt of a vocab_file that is vocab.json; NULL: vocab_file is complete */
     const json_t *config; /* the configuration, where flags or a model say it; NULL: config_file.  Borrowed */
     const char *config_from; /* the model that says it; NULL: the flags */
-    int64_t vocab_multiple;  /* the rows of a vocabulary whose size no configuration says; 0: its pieces */
+    int64_t vocab_multiple;  /* rows are rounded up to it where no configuration says them; 0: no rounding */
     bool load_universal;     /* in load_dir, a universal checkpoint of Megatron-DeepSpeed */
     const char *optimizer;   /* a name of optim/optimizer.h */
     const char *loss_norm;   /* "global" or "micro" */
     const char *schedule;    /* "poly", "poly_constant", "linear", "constant", "warmup" or "anneal" */
-    struct schedule warmup;  /* of "warmup" and "anneal": all but its base */
+    struct schedule warmup;  /* fields of "warmup" and "anneal", all but `base` */
     const char *deepspeed_config;                /* already read; to be named if it is missing */
-    struct deepspeed_log_settings deepspeed_log; /* what it says of logs; not `on` without it */
-    struct megatron_log_settings megatron_log;   /* not `on` but for the script that it is of */
+    struct deepspeed_log_settings deepspeed_log; /* log settings of that file; not `on` without it */
+    struct megatron_log_settings megatron_log;   /* `on` only for the script of Megatron-DeepSpeed */
     struct emulation_options emulation;          /* read by the command, which makes ranks.mesh of it */
-    bool balance_tokens;                         /* between ranks */
-    int64_t max_steps, steps_this_run;           /* steps_this_run -1: max_steps */
+    bool balance_tokens;               /* deal sequences by length, so that ranks have equal tokens */
+    int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;
     int64_t eval_samples;
     bool eval_on_start; /* before the first step too */
-    int64_t eval_iters; /* batches of an evaluation, which go on in the held-out samples; 0: eval_samples */
+    int64_t eval_iters; /* batches of an evaluation, which follow those of the last one; 0: eval_samples */
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double constant_proportion, scheduler_degree, weight_decay, max_grad_norm;
     double beta1, beta2, eps;
-    double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
+    double min_ratio, max_ratio; /* bounds of ds_fused_lamb; max_ratio 0: its defaults */
     const char *batch_ramp;      /* the words of --rampup-batch-size; NULL: none */
-    struct batch_growth growth;  /* of batch_ramp, in samples; its batch is 0 without */
+    struct batch_growth growth;  /* growth by batch_ramp, in samples; `batch` is 0 without it */
     double total_training_time;  /* seconds; 0: max_steps */
     bool ppmi_embeddings;        /* a new model's word embeddings begin as data/ppmi_vectors */
-    /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
+    /* option of nvlamb_exp: the correction multiplies steps, not the moments */
     bool use_ds_lamb_bias_correction;
     bool corrects_eps; /* AdamW adds eps after the bias correction: torch's and apex's (optim/optimizer.h) */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     bool exports_model;                    /* the last weights, or the best ones, become OUTPUT_DIR/model */
-    struct pretrain_losses *losses;        /* gets them on all ranks; NULL: nobody asks */
+    struct pretrain_losses *losses;        /* receives the losses on all ranks; NULL: not wanted */
     bool phase2;
     bool log_weight_norm, log_zero_gradients;
 };
 
-/* Which flags were given that say how long the run and its warm-up are. */
+/* Flags that were given and say how long the run and its warm-up are. */
 struct pretrain_lengths_given {
-    bool max_steps, steps_this_run; /* which end a run by steps */
+    bool max_steps, steps_this_run; /* flags that end a run by steps */
     bool warmup_proportion;
 };
 

@@ -17,7 +17,8 @@ static struct status init_validation(struct validation *v, const struct batch_so
     return batch_step_init(&v->room, 1, source->layout, source->limits);
 }
 
-/* This rank's micro-batches, every size-th; counts[] gets their labels.  Behind the last they begin again. */
+/* Evaluates this rank's micro-batches, every size-th; counts[] gets their labels.  After the last they begin
+ * again. */
 static struct status add_batches(struct validation *v, struct trainer *t, const struct comm *data,
                                  int64_t first, int64_t end, struct batch_step *counts)
 {
@@ -26,7 +27,7 @@ static struct status add_batches(struct validation *v, struct trainer *t, const 
         TRY(v->source->heldout(v->source->self, INT64_MAX, i % n, v->room.micro));
         batch_step_count(&v->room);
         trainer_evaluate_batch(t, v->room.micro);
-        exec_synchronize(&t->net.x); /* before the room is filled again */
+        exec_synchronize(&t->net.x); /* before `room` is filled again */
         for (int k = 0; k < BATCH_MOST_FIELDS; k++) {
             counts->n_labels[k] += v->room.n_labels[k];
         }
@@ -34,7 +35,7 @@ static struct status add_batches(struct validation *v, struct trainer *t, const 
     return status_ok();
 }
 
-/* The sums of all ranks; those with parts of one model have the same. */
+/* Sums over all ranks; those with parts of one model have the same. */
 static struct status sum_results(const struct comm *data, struct status so_far, struct trainer_result *r)
 {
     double numbers[2 * MODEL_MOST_SUMS] = {0};
@@ -129,8 +130,8 @@ static struct status validate(struct pretrain_run *r, struct validation *v, int6
     return status_ok();
 }
 
-/* With eval_iters: batches of the size that the step's has, behind those of the evaluation before.  At the
- * end of training one more, and the test. */
+/* With eval_iters: evaluates batches of the size of the step's batch, after those of the evaluation before.
+ * At the end of training one more, and the test. */
 static struct status evaluate_next(struct pretrain_run *r, double *loss)
 {
     const struct pretrain_options *o = r->options;
@@ -190,7 +191,7 @@ static void advise(struct pretrain_run *r)
     r->plateau.advice = r->advice[0] != '\0' ? r->advice : NULL;
 }
 
-/* The baseline of counts, which the first rank finds beside the first steps. */
+/* Begins the baseline of counts, which the first rank finds during the first steps. */
 static void begin_ngrams(struct pretrain_run *r, int64_t n_samples)
 {
     if (together_is_first(&r->run.world)) {
@@ -198,7 +199,7 @@ static void begin_ngrams(struct pretrain_run *r, int64_t n_samples)
     }
 }
 
-/* Held-out data whose samples are drawn when they are needed. */
+/* Opens held-out data whose samples are drawn when they are needed. */
 static struct status open_validation(struct pretrain_run *r)
 {
     struct pretrain_inputs *in = &r->in;
@@ -232,7 +233,7 @@ struct status pretrain_open_evaluation(struct pretrain_run *r)
 
 void pretrain_close_evaluation(struct pretrain_run *r)
 {
-    take_count(&r->ngram, true); /* which reads the inputs */
+    take_count(&r->ngram, true); /* the thread reads the inputs */
     evaluation_fini(&r->evaluation);
     batch_step_fini(&r->validation.room);
     batch_step_fini(&r->test.room);

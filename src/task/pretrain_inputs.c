@@ -85,7 +85,7 @@ static struct status find_in_checkpoint(char path[FILE_PATH_BYTES], bool *found,
     return status_ok();
 }
 
-/* That of the newest checkpoint of the run that is resumed. */
+/* Opens the vocabulary of the newest checkpoint of the run that is resumed. */
 static struct status find_own_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool *found)
 {
     struct checkpoint_steps list = {0};
@@ -103,7 +103,7 @@ static struct status find_own_vocab(struct pretrain_inputs *in, const struct pre
     return failed(s) || !*found ? s : tokenizer_open_beside(&in->tokenizer, in->vocab_path);
 }
 
-/* Of data that says nothing of it: beside the data, or in the run that goes on. */
+/* Finds the vocabulary of data that does not name one: next to the data, or in the run that is resumed. */
 static struct status find_vocab_beside(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool found;
@@ -144,7 +144,7 @@ struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretr
                                  : tokenizer_open_beside(t, o->run.vocab_file);
 }
 
-/* --vocab_file, or that of the training data. */
+/* Opens the vocabulary of --vocab_file, or of the training data. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool found;

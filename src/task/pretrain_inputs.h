@@ -10,22 +10,23 @@
 
 struct pretrain_inputs {
     struct tokenizer tokenizer;       /* n is 0 if the data came without a vocabulary */
-    char vocab_path[FILE_PATH_BYTES]; /* its file; empty: unknown */
+    char vocab_path[FILE_PATH_BYTES]; /* file of the vocabulary; empty: unknown */
     struct model *model;              /* owned; NULL in a dry run without --config_file */
     struct pretrain_data train, heldout, test;
-    struct batch_limits limits; /* of every batch of all */
+    struct batch_limits limits; /* limits of every batch of all data */
     bool assumed;               /* by pretrain_inputs_assume: there is no data */
-    struct run_part part;       /* of the run that is done */
+    struct run_part part;       /* part of the run that is done */
 };
 
-/* `in` must not be moved while it is open.  part: of the run, which what is drawn may change with. */
+/* Opens the inputs; `in` must not be moved while it is open.  part: the part of the run that is done, with
+ * which samples may change. */
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o,
                                    struct run_part part);
 
-/* For a dry run.  True if not all is there, and each that is not and that the run does not make is named. */
+/* For a dry run.  True if an input is missing; each one that the run does not make is named. */
 bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m);
 
-/* In place of opening: limits and model as the flags alone say. */
+/* Instead of opening the inputs, sets limits and model as the flags alone say. */
 struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pretrain_options *o);
 
 /* Safe on a zeroed struct and after a failed open. */

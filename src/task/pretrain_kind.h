@@ -23,31 +23,31 @@ enum { PRETRAIN_PATH_BYTES = 1024 };
 struct pretrain_data {
     const struct pretrain_source *from; /* NULL: there is no such data */
     char place[PRETRAIN_PATH_BYTES];    /* the directory in which they lie: that of the flag, or one in it */
-    struct batch_source source;         /* its self is NULL if there is no such data */
+    struct batch_source source;         /* `self` is NULL if there is no such data */
     void *self;                         /* the row's own */
-    const struct token_store *store;    /* that it draws from, checked while training begins; NULL: none */
+    const struct token_store *store; /* store that it draws from, checked while training begins; NULL: none */
     char store_path[PRETRAIN_PATH_BYTES]; /* the prefix of its files */
     const struct token_balance *balance;  /* how it deals sequences out to ranks; NULL: it does not */
     char id[160];                         /* equal for equal samples; of training data it is run_state's */
     int64_t longest;                      /* tokens of a sample */
-    bool has_length;                      /* its files say how long samples are, not --max_seq_length */
+    bool has_length;                      /* the files say how long samples are, not --max_seq_length */
     double steps_per_epoch;               /* not a whole number */
 };
 
 /* A kind of directory to train on. */
 struct pretrain_source {
-    const char *name;      /* for messages: "token store" */
+    const char *name;      /* name in messages: "token store" */
     bool needs_vocabulary; /* else a run can do without */
     bool of_prefix;        /* it is for the commands whose data is a PREFIX (run_flag_names) */
 
     /* Whether the directory holds such data, to train on or held out; sets where it lies. */
     bool (*recognises)(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout);
 
-    /* Whether held-out data lies beside the training data; sets where.  STATUS_DATA. */
+    /* Whether held-out data lies with the training data; sets where.  STATUS_DATA. */
     struct status (*find_heldout)(bool *found, char place[PRETRAIN_PATH_BYTES],
                                   const struct pretrain_data *train);
 
-    /* The same of samples for one evaluation after the last step.  NULL: there are none. */
+    /* Whether there are samples for one evaluation after the last step; sets where.  NULL: there are none. */
     struct status (*find_test)(bool *found, char place[PRETRAIN_PATH_BYTES],
                                const struct pretrain_data *train);
 
@@ -79,11 +79,11 @@ struct pretrain_source {
  * nothing to do. */
 struct pretrain_kind {
     const struct model_family *family;
-    enum model_task foreign_task; /* whose tensors the runs of other programs have */
+    enum model_task foreign_task; /* task whose tensors runs of other programs have */
     unsigned may_be_new; /* 1 << part for each head that a model to start from may lack (enum names_part) */
     const struct pretrain_source *const *sources; /* in the order in which they are asked; NULL ends them */
 
-    /* For the message about data that none recognises: what a directory has not, and what it should be. */
+    /* Parts of the message about data that none recognises: what a directory lacks, and what it should be. */
     const char *lacks, *wants;
 
     enum model_task (*task)(const struct pretrain_options *o);
@@ -94,18 +94,18 @@ struct pretrain_kind {
     /* STATUS_USAGE names flags of its own that cannot be. */
     struct status (*check)(const struct pretrain_options *o);
 
-    /* Sets what flags say of the family's configuration, beside its file. */
+    /* Sets what flags say of the family's configuration, in addition to its file. */
     void (*configure)(void *config, const struct pretrain_options *o);
 
     /* Sets its settings in the state of a fresh run. */
     void (*set_state)(struct run_state *state, const struct pretrain_options *o);
 
-    /* STATUS_USAGE: a run of these flags does not go on from such a state, though the architecture is the
+    /* STATUS_USAGE: a run of these flags does not resume from such a state, though the architecture is the
      * same. */
     struct status (*check_checkpoint)(const struct pretrain_options *o, const struct training_state *from);
 
-    /* What counts of n-grams of the training text lose on the first n_samples held-out samples;
-     * score->n_samples stays 0 if the flags turn it off.  A thread beside the run calls it. */
+    /* Measures what counts of n-grams of the training text lose on the first n_samples held-out samples;
+     * score->n_samples stays 0 if the flags turn it off.  A thread calls it while the run trains. */
     struct status (*count_ngrams)(struct ngram_score *score, const struct pretrain_inputs *in,
                                   int64_t n_samples, const struct pretrain_options *o);
 
@@ -116,6 +116,7 @@ struct pretrain_kind {
 
 /* ---- what the flags of a run mean to its loop and its trainer, and which cannot go together ---- */
 
+/* The schedule of the learning rate, and the optimizer. */
 struct schedule pretrain_schedule(const struct pretrain_options *o);
 struct optimizer pretrain_optimizer(const struct pretrain_options *o);
 
@@ -135,13 +136,13 @@ int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step
 /* The samples of a step, and those before it. */
 struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step);
 
-/* Of a fresh run, without its data. */
+/* State of a fresh run, without its data. */
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision);
 
 /* In-phase step after which this run ends. */
 int64_t pretrain_last_step(const struct pretrain_options *o);
 
-/* Groups of micro-batches that ranks share a step in. */
+/* Groups of micro-batches into which ranks divide a step. */
 int64_t pretrain_groups(const struct pretrain_options *o);
 
 /* STATUS_USAGE names flags that contradict each other. */

@@ -1,4 +1,4 @@
-/* What a run of pre-training says. */
+/* Log lines of a run of pre-training. */
 #include "task/pretrain_run.h"
 
 #include "core/log.h"
@@ -56,7 +56,8 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
              step_flops * (double)o->max_steps / 1e12);
 }
 
-/* What dealing by length has gained: with ranks, the step takes as long as the one with the most tokens. */
+/* Logs what dealing by length has gained: with ranks, the step takes as long as the one with the most
+ * tokens. */
 void pretrain_tell_balance(struct pretrain_run *r)
 {
     const struct token_balance *b = r->in.train.balance;
@@ -72,7 +73,7 @@ void pretrain_tell_balance(struct pretrain_run *r)
                             (json_int_t)b->n_batches));
 }
 
-/* One rank of many, without the others. */
+/* Logs the result of an emulated rank, one of many without the others. */
 static struct status announce_emulation(struct pretrain_run *r, size_t peak, size_t planned)
 {
     const struct pretrain_options *o = r->options;

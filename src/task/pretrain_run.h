@@ -17,14 +17,14 @@
  * part of the model share them. */
 struct validation {
     const struct batch_source *source; /* borrowed */
-    struct batch_step room;            /* one micro-batch */
+    struct batch_step room;            /* buffer of one micro-batch */
 };
 
-/* What counts of n-grams lose on held-out samples, the baseline of a decoder, found in a thread while the
- * first steps run.  Training does not depend on it: that there is no baseline is a warning. */
+/* Loss of counts of n-grams on held-out samples, the baseline of a decoder, found in a thread while the first
+ * steps run.  Training does not depend on it: a missing baseline is a warning. */
 struct ngram_beside {
     struct ngram_score score; /* n_samples 0: there is none */
-    struct status status;     /* of the thread, as the score is, once `done` */
+    struct status status;     /* status of the thread, as the score is, once `done` */
     const struct pretrain_inputs *in;
     const struct pretrain_options *options;
     int64_t n_samples;
@@ -36,13 +36,13 @@ struct ngram_beside {
 /* Everything a run owns, so that one function frees it all. */
 struct pretrain_run {
     struct run run;
-    struct pretrain_options *options; /* of all ranks: the batch is the global one */
+    struct pretrain_options *options; /* options of all ranks: the batch is the global one */
     struct pretrain_inputs in;
     struct run_progress progress;
     struct evaluation evaluation;
     struct validation validation, test; /* with eval_iters; source NULL: there is no such data */
     struct plateau plateau;
-    char advice[96]; /* viewed by it */
+    char advice[96]; /* viewed by `plateau` */
     struct pace pace;
     struct prefetch prefetch;
     struct store_check check;
@@ -56,10 +56,11 @@ struct pretrain_run {
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 struct status pretrain_restore(void *self);
 
-/* Where the weights of a run go that is over: OUTPUT_DIR/model with exports_model, else OUTPUT_DIR/best. */
+/* Path for the weights of a run that is over: OUTPUT_DIR/model with exports_model, else OUTPUT_DIR/best. */
 struct status pretrain_export_path(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o);
 
-/* Of the loop (struct loop_task): whether a state fits this run, and whether phase 2 may begin at it. */
+/* Functions of the loop (struct loop_task): whether a state fits this run, and whether phase 2 may begin at
+ * it. */
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from);
 struct status pretrain_begin_phase(void *self, const struct run_state *saved, const char *path);
 
@@ -68,8 +69,8 @@ struct status pretrain_open_evaluation(struct pretrain_run *r);
 struct status pretrain_evaluate(void *self, double *loss);
 void pretrain_close_evaluation(struct pretrain_run *r);
 
-/* Logs what counts of n-grams lose, once it is known; an evaluation waits for it, so that it stands beside
- * each. */
+/* Logs what counts of n-grams lose, once it is known; an evaluation waits for it, so that each can be
+ * compared with it. */
 void pretrain_tell_ngrams(struct pretrain_run *r, bool wait);
 
 /* Host memory of the batches that are made while others are trained on, of this rank. */

@@ -124,7 +124,8 @@ int64_t pretrain_last_step(const struct pretrain_options *o)
 
 /* ---- what cannot be ---- */
 
-/* A checkpoint that ends with its steps' batches and a run by the clock cannot be gone back to. */
+/* Spikes need checkpoints to roll back to, which reach far enough, and a run by steps: the clock cannot go
+ * back. */
 static struct status check_health(const struct pretrain_options *o)
 {
     const struct health_options *h = &o->run.health;
@@ -170,7 +171,7 @@ int64_t pretrain_groups(const struct pretrain_options *o)
     return !shares ? 1 : n > 0 ? n : rank_options_data(&o->run.ranks).size;
 }
 
-/* Ranks are dealt as many sequences each. */
+/* All ranks are dealt the same number of sequences. */
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
     int n_ranks = rank_options_data(&o->run.ranks).size;

@@ -1,4 +1,4 @@
-/* Where a run of pre-training starts from. */
+/* Start of a run of pre-training: the weights and position that it begins with. */
 #include "task/pretrain_run.h"
 
 #include "core/clock.h"
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run accepts weights only of the same architecture and vocabulary.  `rows`: of the word embeddings. */
+/* A run accepts weights only of the same architecture and vocabulary.  `rows`: rows of the word
+ * embeddings. */
 static struct status check_same_model(const struct pretrain_run *r, const void *config, int64_t rows,
                                       uint64_t vocab_hash, const char *path)
 {
@@ -34,7 +35,7 @@ static struct status other_family(const struct pretrain_run *r, const struct mod
                         r->options->kind->family->name);
 }
 
-/* Another program may have counted the samples that its steps consumed: the next batch begins behind them. */
+/* Another program may have counted the samples that its steps consumed: the next batch begins after them. */
 static struct status check_samples(const struct pretrain_options *o, const struct training_state *from)
 {
     int64_t step = json_integer_value(json_object_get(from->position, "global_step"));
@@ -101,7 +102,7 @@ struct status pretrain_begin_phase(void *self, const struct run_state *saved, co
     return status_ok();
 }
 
-/* What the run's own files are, where a model has none beside it. */
+/* Files of the run, for a model that has none of its own. */
 static struct model_dir_given given_of(const struct pretrain_run *r)
 {
     bool is_whole = r->in.vocab_path[0] != '\0' && r->options->merge_file == NULL;
@@ -181,7 +182,7 @@ static struct status write_words(struct pretrain_run *r, const struct param *wor
     return failed(s) ? s : written;
 }
 
-/* --ppmi_embeddings, whose seconds count. */
+/* Starts from the vectors of --ppmi_embeddings; their seconds count for the run's clock. */
 static struct status start_from_neighbours(struct pretrain_run *r)
 {
     struct network *net = &r->run.trainer.net;
@@ -221,7 +222,7 @@ static struct training_state_place place_of(const struct pretrain_run *r)
                                          .task = o->kind->foreign_task};
 }
 
-/* A run that goes on from another directory's checkpoint does not mix its own with those of a third. */
+/* A run that resumes from another directory's checkpoint does not mix its own with those of a third. */
 static struct status check_load(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;

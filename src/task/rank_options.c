@@ -68,7 +68,7 @@ static struct status check_order(const struct rank_options *o, int n_ranks, int6
                         (long long)o->reproducible_ranks, (long long)n_micro, (long long)n_micro);
 }
 
-/* What each rank has, for the log. */
+/* Words of the log for what each rank has. */
 static const char *shared_by(const struct rank_options *o)
 {
     static const char *const by_stage[] = {"each has all moments",

@@ -8,14 +8,14 @@
 
 /* The flags of a command; all ranks have the same. */
 struct rank_options {
-    struct mesh mesh;    /* of the ranks that train together, a view; zeroed: this process alone */
-    struct mesh_cut cut; /* of its stages */
-    /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are of
-     * one rank */
+    struct mesh mesh;    /* ranks that train together, a view; zeroed: this process alone */
+    struct mesh_cut cut; /* cut of the model into its stages */
+    /* batch of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags
+     * are per rank */
     int64_t global_batch_size;
-    int64_t reproducible_ranks; /* as many ranks or fewer give the same bits; 0: only the same number does */
+    int64_t reproducible_ranks; /* up to this many ranks give the same bits; 0: only the same number does */
     int64_t zero_stage;         /* 0, 1: ranks share the update and its moments, or 2: gradients too */
-    /* between comparisons of all ranks' weights; 0: only before the first step and each save */
+    /* steps between comparisons of all ranks' weights; 0: only before the first step and each save */
     int64_t replica_check_steps;
 };
 
@@ -23,11 +23,11 @@ struct rank_options {
 struct mesh rank_options_mesh(const struct rank_options *o);
 struct comm rank_options_world(const struct rank_options *o);
 
-/* Those among which the samples of a step are dealt: the ranks with the same part of the model. */
+/* Ranks among which the samples of a step are dealt: those with the same part of the model. */
 struct comm rank_options_data(const struct rank_options *o);
 
-/* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot
- * be. */
+/* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot be
+ * combined with the others. */
 struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
                                 int64_t *gradient_accumulation_steps);
 
@@ -35,14 +35,14 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
  * part of the tree of sums. */
 bool rank_options_in_turn(const struct rank_options *o);
 
-/* What a trainer must know of them; steps have at most n_micro micro-batches of all ranks. */
+/* Settings of a trainer for these ranks; steps have at most n_micro micro-batches of all ranks. */
 struct trainer_ranks rank_options_ranks(const struct rank_options *o, int64_t n_micro);
 
 /* run_watch_open for a rank: only the first one writes a log. */
 struct status rank_options_open_watch(const struct rank_options *o, struct run_watch *w, struct backend *b,
                                       const char *command, const struct run_watch_options *watch);
 
-/* Says who trains, where there are several. */
+/* Logs who trains, if there are several ranks. */
 void rank_options_announce(const struct rank_options *o, int64_t train_batch_size,
                            int64_t gradient_accumulation_steps);
 

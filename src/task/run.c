@@ -90,7 +90,7 @@ static struct status find_device(struct run *r)
 
 /* ---- before anything is allocated ---- */
 
-/* A dry run goes on without what is not there yet. */
+/* A dry run continues without what is not there yet. */
 static struct status open_inputs(struct run *r)
 {
     bool lacks = r->settings->dry_run && r->task->find_missing(r->self, &r->missing);
@@ -133,7 +133,7 @@ static struct status plan_memory(struct run *r, struct trainer_plan *plan)
     return memory_fit_require(&config, plan, cut, r->settings->dry_run);
 }
 
-/* What each rank has read is the same. */
+/* Checks that each rank has read the same. */
 static struct status compare_inputs(const struct run *r)
 {
     struct same_run same = {0};
@@ -148,12 +148,12 @@ uint64_t run_checkpoint_bytes(const struct run *r, int64_t n_saves, int64_t keep
                               const struct trainer_plan *plan)
 {
     const uint64_t others =
-        5 << 18; /* of a checkpoint besides its tensors, as checkpoint_check_space counts */
+        5 << 18; /* bytes of a checkpoint besides its tensors, as checkpoint_check_space counts */
     int64_t most = keep_last == 0 ? 1 : keep_last + 1, n = n_saves < most ? n_saves : most;
     return n == 0 ? 0 : (uint64_t)n * (uint64_t)r->world.size * plan->saving_bytes + others;
 }
 
-/* Makes its directory, as dllog_open does. */
+/* Makes the directory of the summary, as dllog_open does. */
 static struct status check_summary(const char *path)
 {
     char parent[FILE_PATH_BYTES];
@@ -164,7 +164,7 @@ static struct status check_summary(const char *path)
     return file_check_output(path, 0);
 }
 
-/* The directory first: the files may be in it. */
+/* Makes the directory first: the files may be in it. */
 static struct status make_outputs(struct run *r, uint64_t bytes)
 {
     const struct run_settings *s = r->settings;
@@ -257,7 +257,7 @@ static struct status make_trainer(struct run *r, const struct trainer_plan *plan
     return status_ok();
 }
 
-/* All that ranks do together. */
+/* Runs all phases that ranks do together. */
 static struct status run_phases(struct run *r)
 {
     struct trainer_plan plan = {0};
@@ -276,8 +276,8 @@ static struct status run_phases(struct run *r)
     return r->task->train(r->self);
 }
 
-/* Then the others end, and the first rank predicts: they would have to wait for it longer than ranks wait for
- * each other. */
+/* Runs the phases; then the others end, and the first rank predicts: they would have to wait for it longer
+ * than ranks wait for each other. */
 static struct status run_and_predict(struct run *r)
 {
     struct status s = stop_explain(run_phases(r));

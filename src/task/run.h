@@ -18,7 +18,7 @@ struct run_task {
     /* STATUS_USAGE names flags that do not go together.  The batch is that of all ranks. */
     struct status (*check)(void *self);
 
-    /* For a dry run.  True if not all is there, and each input that is not is named. */
+    /* For a dry run.  True if an input is missing; each missing one is named. */
     bool (*find_missing)(void *self, struct missing *m);
 
     /* Opens model and data, and sets r->model, r->tokenizer and r->limits.  `assume` does it of the flags
@@ -44,10 +44,10 @@ struct run_task {
     /* Loads the weights and the position to start from. */
     struct status (*restore)(void *self);
 
-    /* The steps that are left, and the model that they leave. */
+    /* Runs the steps that are left, and saves the model. */
     struct status (*train)(void *self);
 
-    /* On the first rank, once all are done.  NULL: the task trains only. */
+    /* Predicts, on the first rank, once all are done.  NULL: the task trains only. */
     struct status (*predict)(void *self);
 
     /* Frees what the others have opened; safe after each of them. */
@@ -57,25 +57,25 @@ struct run_task {
 struct run {
     const struct run_task *task;
     void *self;
-    struct run_settings *settings; /* of all ranks once the run has begun; borrowed */
+    struct run_settings *settings; /* settings of all ranks once the run has begun; borrowed */
     bool learns;                   /* else it only predicts */
 
     struct comm world;
     struct backend backend;
-    struct ops half; /* the backend's, where precision.rounds_to_f16 */
+    struct ops half; /* ops of the backend, where precision.rounds_to_f16 */
     struct precision precision;
     struct missing missing;
     const struct model *model; /* borrowed from the task, as the tokenizer is */
     const struct tokenizer *tokenizer;
-    struct batch_limits limits; /* of every batch */
+    struct batch_limits limits; /* limits of every batch */
     struct run_watch watch;
     struct loop loop;
     struct trainer trainer;
     struct metrics metrics;
-    struct dir_lock own_lock, *lock; /* of output_dir; the caller may have locked it */
+    struct dir_lock own_lock, *lock; /* locks of output_dir; the caller may have locked it */
     int64_t start_ns;
-    size_t free_before; /* bytes of the device, before the model is allocated */
-    size_t taken_bytes; /* of host memory, before that */
+    size_t free_before; /* free bytes of the device, before the model is allocated */
+    size_t taken_bytes; /* bytes of host memory in use before that */
 };
 
 /* Sets a zeroed run; its own fields follow from the settings. */
@@ -88,10 +88,10 @@ struct status run_all(struct run *r);
 /* Opens log.jsonl and its kin; what a run begins with is logged by its task. */
 struct status run_open_logs(struct run *r);
 
-/* What every task says of a run to its logs. */
+/* First lines of a run in its logs, the same for every task. */
 struct metrics_start run_start(const struct run *r);
 
-/* What a model directory of the run's weights has beside them. */
+/* Contents of a model directory of the run's weights, besides the weights. */
 struct model_dir_contents run_contents(const struct run *r, const struct model_family *family);
 
 /* Writes such a directory. */

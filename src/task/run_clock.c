@@ -24,7 +24,7 @@ static double counted(const struct run_clock *c, double since_s)
     return jumped ? c->step_s : since_s;
 }
 
-/* The seconds that this reading adds. */
+/* Adds a reading, and returns the seconds that count. */
 static double read(struct run_clock *c, int64_t now_ns)
 {
     double added = c->last_ns == 0 ? 0 : counted(c, 1e-9 * (double)(now_ns - c->last_ns));

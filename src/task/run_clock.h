@@ -1,11 +1,11 @@
-/* run_clock: a run that is planned, and ends, by seconds (--total_training_time) in place of steps.
+/* run_clock: a run that is planned, and ends, by seconds (--total_training_time) instead of steps.
  *
  * The seconds are those from the first step on, evaluations and saves between steps included; of a resumed
  * run also those of the runs before it, but not the time between.  The part of the run that is done is their
  * share of the total: schedules are functions of it, and the run ends before a step that is not expected to
  * end in time, so the rate is close to 0 at the last.
  *
- * Several ranks go by the first one's clock: after each reading that something hangs on, the others hear it
+ * Several ranks go by the first one's clock: after each reading that matters, the others get its time
  * (run_clock_hear).
  *
  * Times are of the monotonic clock, which nobody sets.  Where it jumps all the same - the machine slept, the
@@ -22,22 +22,22 @@
 enum { RUN_CLOCK_LONGEST_S = 600, RUN_CLOCK_MOST_STEPS = 100 };
 
 struct run_clock {
-    double total_s;            /* of the whole run */
+    double total_s;            /* seconds of the complete run */
     double elapsed_s;          /* until the latest reading; of the interrupted runs before this one, too */
-    double step_s;             /* that the latest step took; 0: none yet */
+    double step_s;             /* seconds of the latest step; 0: none yet */
     int64_t last_ns;           /* the latest reading; 0: none yet */
-    double part;               /* that was done at the latest reading */
+    double part;               /* part of the run that was done at the latest reading */
     _Atomic double part_of[2]; /* step s has that of s % 2 */
 };
 
-/* Before and after step `step`, from 1. */
+/* Called before and after step `step`, from 1. */
 void run_clock_begin_step(struct run_clock *c, int64_t step, int64_t now_ns);
 void run_clock_end_step(struct run_clock *c, int64_t now_ns);
 
-/* The first rank's elapsed_s and step_s in place of this one's. */
+/* Sets the first rank's elapsed_s and step_s instead of this one's. */
 void run_clock_hear(struct run_clock *c, double elapsed_s, double step_s);
 
-/* Goes on after so many seconds of an interrupted run. */
+/* Resumes after elapsed_s seconds of an interrupted run. */
 void run_clock_resume(struct run_clock *c, double elapsed_s, double step_s);
 
 /* Whether the next step is not expected to end in time. */
@@ -57,6 +57,7 @@ struct run_progress {
     struct run_clock clock; /* total_s 0: there is none */
 };
 
+/* A view of the progress, as a function of the step. */
 struct run_part run_progress_part(const struct run_progress *p);
 
 #endif

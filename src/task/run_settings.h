@@ -1,5 +1,5 @@
-/* run_settings: the flags that every command which trains has.  Its own options begin with them; the loop,
- * the trainer and the logs read them here. */
+/* run_settings: the flags that every command which trains has.  A command's own options begin with them; the
+ * loop, the trainer and the logs read them here. */
 #ifndef KILN_TASK_RUN_SETTINGS_H
 #define KILN_TASK_RUN_SETTINGS_H
 
@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-/* What a command calls the flags that messages name. */
+/* Names of a command's flags, for messages. */
 struct run_flag_names {
     const char *data, *output, *resume, *batch; /* "--input_dir", ... */
     const char *command;                        /* "pretrain" */
@@ -24,13 +24,13 @@ struct run_flag_names {
                      * directory */
 };
 
-/* What ends a run before its last step, beside a signal: it saves, and ends with success.  The same command
- * continues it. */
+/* Conditions that end a run before its last step, besides a signal: it saves, and ends with success.  The
+ * same command continues it. */
 struct run_exit {
-    int64_t interval;        /* after steps that are multiples of it; 0: never */
-    double minutes;          /* after the step in which so many have passed since start_ns; 0: never */
-    int64_t start_ns;        /* core/clock; set by the run */
-    const char *kill_switch; /* once a file of this name is there; NULL: never */
+    int64_t interval; /* the run ends after steps that are multiples of it; 0: never */
+    double minutes;   /* the run ends after the step in which this time since start_ns is over; 0: never */
+    int64_t start_ns; /* core/clock; set by the run */
+    const char *kill_switch; /* the run ends once a file of this name is there; NULL: never */
 };
 
 struct run_settings {
@@ -38,20 +38,20 @@ struct run_settings {
     const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
     const char *config_file, *vocab_file;
     const char *output_dir;
-    const char *load_dir; /* whose newest checkpoint to resume from; NULL: output_dir */
+    const char *load_dir; /* directory whose newest checkpoint to resume from; NULL: output_dir */
     const char *device;   /* "auto", "cpu" or "cuda" */
     int64_t max_seq_length;
-    int64_t train_batch_size, gradient_accumulation_steps; /* of one rank; of all once the run has begun */
+    int64_t train_batch_size, gradient_accumulation_steps; /* per rank; of all ranks once the run has begun */
     struct rank_options ranks;
     struct precision_flags precision;
     struct loss_scale_rule loss_scale; /* fp16 only */
     int64_t seed;
     double learning_rate, warmup_proportion;
-    /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
+    /* tokens over which the rate rises from 0, besides what the schedule does; 0: it does not */
     int64_t warmup_tokens;
     int64_t num_steps_per_checkpoint; /* 0: none between */
     int64_t keep_checkpoints;         /* 0: all */
-    int64_t eval_steps;               /* between evaluations; 0: none between */
+    int64_t eval_steps;               /* steps between evaluations; 0: none between */
     struct early_stop_options early;
     struct health_options health;
     struct run_exit exit;

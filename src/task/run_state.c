@@ -27,7 +27,7 @@ struct entry {
 #        name, kind, offsetof(struct run_state, name), setting, true                                         \
     }
 
-/* One of every run. */
+/* A setting of every run. */
 #define SETTING(name, kind)                                                                                  \
     {                                                                                                        \
 #        name, kind, offsetof(struct run_state, settings.name), true, false                                  \
@@ -258,7 +258,7 @@ struct status run_state_check_data(const struct run_state *saved, const struct r
                         path, saved->data, flag, now->data);
 }
 
-/* A value in so many digits; 17 tell any two reals apart. */
+/* A value in `digits` digits; with 17 any two reals differ. */
 struct value_text {
     char text[160];
 };

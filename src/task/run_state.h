@@ -13,34 +13,35 @@ struct run_state {
     int64_t phase;       /* 1 or 2 */
     int64_t step;        /* optimizer steps done in this phase; less n_skipped the optimizer's own counter */
     int64_t global_step; /* over both phases; names the checkpoint and addresses dropout */
-    struct run_settings settings; /* of which the file has those that decide an update */
+    struct run_settings settings; /* the file has those that decide an update */
     const char *dtype;            /* precision_name */
     const char *optimizer;
-    const char *command; /* of fine-tuning; NULL, and not in the file: pre-training */
+    const char *command; /* command of fine-tuning; NULL, and not in the file: pre-training */
     const char *data;    /* a hash of the training data; NULL in checkpoints of earlier versions */
     int64_t max_predictions_per_seq, max_steps;
 
-    /* What else decides an update; as it is now where a checkpoint of an earlier version does not say it. */
+    /* Other settings that decide an update; as now where a checkpoint of an earlier version does not have
+     * them. */
     struct optimizer update;
     struct schedule rate;
     const char *lr_schedule, *lr_decay; /* names; lr_decay is that of "anneal", else NULL */
 
-    /* Of fine-tuning; 0 or NULL where they are as usual. */
+    /* Settings of fine-tuning; 0 or NULL where they are as usual. */
     const char *freeze;
     double layerwise_lr_decay;
 
-    /* Of what changes while a run goes on; 0 or NULL where nothing does. */
+    /* Settings that change during a run; 0 or NULL where none does. */
     const char *batch_ramp;               /* the words of its flag */
-    const char *length_schedule;          /* of runs before 2026-11-29; NULL in all others */
+    const char *length_schedule;          /* flag of runs before 2026-11-29; NULL in all others */
     double total_training_time;           /* seconds; 0: the run ends by steps */
-    double elapsed_seconds, step_seconds; /* of total_training_time: run_clock's */
-    int64_t n_tokens;                     /* trained on in this phase; with warmup_tokens only */
+    double elapsed_seconds, step_seconds; /* clock of total_training_time: run_clock's fields */
+    int64_t n_tokens;                     /* tokens trained on in this phase; with warmup_tokens only */
 
     struct early_stop_state early; /* 0, and not in the file, without --early_stopping_patience */
 
     struct health_state health; /* "health" of the file; empty, and not in it, without --spike_z */
 
-    /* For fp16 only; else 0 and not in the file. */
+    /* Scale of fp16; without it 0 and not in the file. */
     double loss_scale;
     int64_t loss_scale_steps; /* loss_scale's n_good and n_kept */
     int64_t loss_scale_kept;
@@ -49,7 +50,7 @@ struct run_state {
     int64_t n_skipped;
 };
 
-/* Of a fresh run, as the settings of every run say it. */
+/* State of a fresh run, with the settings that every run has. */
 struct run_state run_state_begin(const struct run_settings *s, struct precision precision);
 
 /* The caller json_decref's it; NULL if memory runs out. */

@@ -47,7 +47,7 @@ struct status same_inputs_directory(const struct comm *world, const char *flag, 
     return same_run_check(&same, world, STATUS_DATA);
 }
 
-/* Equal for ranks that see one file; a file that cannot be seen is its rank's own. */
+/* Number that is equal for ranks that see one file; a file that cannot be seen is its rank's own. */
 static uint64_t file_identity(const struct comm *world, const char *path)
 {
     struct stat info;

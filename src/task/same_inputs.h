@@ -1,5 +1,5 @@
-/* same_inputs: what ranks compare of the files that each reads and writes (dist/same_run.h), before they
- * train together. */
+/* same_inputs: comparisons of the files that each rank reads and writes (dist/same_run.h), before ranks train
+ * together. */
 #ifndef KILN_TASK_SAME_INPUTS_H
 #define KILN_TASK_SAME_INPUTS_H
 

@@ -14,7 +14,7 @@ struct status save_run_init(struct save_run *s)
     return background_save_init(&s->saver, s->trainer->plan.saving_bytes);
 }
 
-/* Of all that lies in a checkpoint, which ranks may have written together; 0 if it is gone again. */
+/* Bytes of all that lies in a checkpoint, which ranks may have written together; 0 if it is gone again. */
 static uint64_t bytes_of(const struct save_run *s, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -49,7 +49,7 @@ static void tell(struct save_run *s, const struct background_save_result *r)
                             (json_int_t)bytes));
 }
 
-/* Of several ranks: once all have written their parts, which is waited for with `wait`, they become a
+/* Ends a save of several ranks: once all have written their parts, for which `wait` waits, they become a
  * checkpoint, or none. */
 static void end_shared(struct save_run *s, bool wait)
 {

@@ -17,15 +17,15 @@ struct save_run {
     const char *directory;
     const struct tokenizer *tokenizer;
     int64_t keep_last; /* checkpoints; 0: all */
-    int64_t best_step; /* of a checkpoint that is kept besides; 0: none */
+    int64_t best_step; /* step of a checkpoint that is kept besides; 0: none */
     struct metrics *log;
     struct profile *profile; /* may be NULL */
 
     struct background_save saver;
-    struct save_ranks ranks; /* of several ranks: the save in flight */
-    struct status mine;      /* and why this one has no part in it */
-    bool shared;             /* there is one */
-    struct status latest;    /* of the newest save that was logged */
+    struct save_ranks ranks; /* the save of several ranks in flight */
+    struct status mine;      /* reason why this rank has no part in it */
+    bool shared;             /* a save of several ranks is in flight */
+    struct status latest;    /* status of the newest save that was logged */
 };
 
 /* Allocates the copy of the state, trainer->plan.saving_bytes.  The caller's fields must be set. */

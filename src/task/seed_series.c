@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t LARGEST_SEED = INT32_MAX; /* of the flag --seed */
+static const int64_t LARGEST_SEED = INT32_MAX; /* limit of the flag --seed */
 
 static struct status check(const struct finetune_options *o)
 {
@@ -36,7 +36,7 @@ static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_o
     return status_ok();
 }
 
-/* What decides the scores: all flags but these. */
+/* Hash of the flags that decide the scores: all but these. */
 static struct status fingerprint(char text[24], const json_t *flags)
 {
     static const char *const others[] = {
@@ -65,7 +65,7 @@ static struct status write_result(const char *path, const char *flags, int64_t s
         path, json_pack("{s:I, s:s, s:o}", "seed", (json_int_t)seed, "flags", flags, "scores", all));
 }
 
-/* The scores of a run that is done, in `scores`, or NULL. */
+/* Finds the scores of a run that is done; else NULL. */
 static struct status find_result(json_t **scores, const struct finetune_options *o, const char *flags,
                                  const char *path)
 {
@@ -94,7 +94,7 @@ static struct status find_result(json_t **scores, const struct finetune_options 
     return s;
 }
 
-/* One seed: its scores, of this run or an earlier one. */
+/* Finds the scores of one seed, of this run or an earlier one. */
 static struct status run_seed(const struct seed_series *series, int64_t seed,
                               const char *fingerprint_of_flags, json_t **scores)
 {
@@ -126,7 +126,7 @@ static struct status run_seed(const struct seed_series *series, int64_t seed,
             "as JSON)");
     TRY(write_result(result, fingerprint_of_flags, seed, &got));
     json_t *root;
-    TRY(json_read_object(&root, result)); /* as a resumed series does */
+    TRY(json_read_object(&root, result)); /* a resumed series reads it too */
     *scores = json_incref(json_object_get(root, "scores"));
     json_decref(root);
     return status_ok();
@@ -158,7 +158,7 @@ static json_t *summary_of(const json_t *runs, const char *name)
                      json_finite(n > 1 ? sqrt(squares / ((double)n - 1)) : NAN));
 }
 
-/* Row k of the values, or that of `key`. */
+/* Prints row k of the values, or that of `key`. */
 static void print_row(const json_t *metrics, const char *key, size_t k)
 {
     const char *name;

@@ -1,4 +1,4 @@
-/* step_bench: where the time of a training step, or of answering a batch of questions, goes, compared with
+/* step_bench: the parts of the time of a training step, or of answering a batch of questions, compared with
  * the device's peaks in the same run. */
 #ifndef KILN_TASK_STEP_BENCH_H
 #define KILN_TASK_STEP_BENCH_H
@@ -13,7 +13,7 @@
 struct step_bench {
     /* with its model, which the caller owns; limits are set by step_bench_plan */
     struct trainer_config config;
-    struct backend plain; /* for the ceilings: without the wrappers around config.ops */
+    struct backend plain; /* backend for the ceilings, without the wrappers around config.ops */
     struct ceiling_size ceiling_size;
     struct trainer_plan plan;
     int64_t n_sequences, length; /* the longest sequence */
@@ -26,9 +26,11 @@ struct step_bench {
  * algorithms are chosen and all is recorded and warm. */
 struct step_latency {
     int64_t n;
-    double median_s, p99_s; /* of a step until its end; for answers, until the logits are in host memory */
-    /* for training, the median of forward and backward only, to compare with benchmarks without an
-     * optimizer */
+    double median_s,
+        /* seconds of a step until its end; for answers, until the logits are in host memory */
+        p99_s;
+    /* median seconds of forward and backward only, to compare with benchmarks without an optimizer; 0 for
+     * answers */
     double passes_s;
 };
 
@@ -47,15 +49,15 @@ struct status step_bench_plan(struct step_bench *b);
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s);
 int64_t step_bench_tokens(const struct step_bench *b);
 
-/* Runs n_steps training steps, or batches of answers if b->config.net.learns is false, after one that
- * warms up. Steps and ceilings are measured in turn, so that both see the same state of the machine.
- * Then, if work is recorded, or for answers, latency is measured over as many steps and at least a second. */
+/* Runs n_steps training steps, or batches of answers if b->config.net.learns is false, after one that warms
+ * up. Steps and ceilings are measured in turn, so that both see the same state of the machine.  Then, if work
+ * is recorded, or for answers, latency is measured over the same number of steps and at least a second. */
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
 
 /* The predicted time of a step on a machine that is not here.  Nothing is measured. */
 struct step_forecast {
-    struct roofline ops;     /* of a whole step, or of a forward without training, before `reached` */
-    double step_s, passes_s; /* of the step, and of forward and backward only, in seconds */
+    struct roofline ops;     /* ops of a complete step, or of a forward without training, before `reached` */
+    double step_s, passes_s; /* seconds of the step, and of forward and backward only */
     struct op_ceilings ceilings;
 };
 

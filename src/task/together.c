@@ -4,7 +4,7 @@
 
 enum { MOST_BESIDE = 2 };
 
-/* Numbers between ranks are in the host's memory, whatever device trains. */
+/* Numbers that ranks exchange are in the host's memory, whatever device trains. */
 static struct exec host_exec(void)
 {
     return (struct exec){.device = &device_cpu, .layer_index = -1};

@@ -1,19 +1,20 @@
-/* together: what the ranks of a run tell each other between its steps.  All make the same calls; with a
- * single rank nothing is exchanged.  A rank that has given up agrees on its error (comm_agree) instead, and
- * each call of the others returns it. */
+/* together: what the ranks of a run exchange between its steps.  All make the same calls; with a single rank
+ * nothing is exchanged.  A rank that has given up agrees on its error (comm_agree) instead, and each call of
+ * the others returns it. */
 #ifndef KILN_TASK_TOGETHER_H
 #define KILN_TASK_TOGETHER_H
 
 #include "core/batch.h"
 #include "dist/comm.h"
 
-/* *any: it is so on some rank. */
+/* *any: `mine` is true on some rank. */
 struct status together_any(const struct comm *world, bool mine, bool *any);
 
-/* The same with numbers of the first rank, which the others get beside it. */
+/* Like together_any; the others also get n numbers of the first rank. */
 struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n);
 
-/* The same with one number, within a step: where so_far is a failure on some rank, all return it. */
+/* Like together_any_beside with one number, within a step: where so_far is a failure on some rank, all return
+ * it. */
 struct status together_go_on(const struct comm *world, struct status so_far, bool stops, bool *any,
                              double *of_first);
 
@@ -28,7 +29,7 @@ struct status together_largest(const struct comm *world, double mine, double *la
 struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks,
                              double *of_first);
 
-/* STATUS_DATA unless all ranks have the same number, such as the step that they go on from; `what` names
+/* STATUS_DATA unless all ranks have the same number, such as the step that they resume from; `what` names
  * it. */
 struct status together_same(const struct comm *world, int64_t mine, const char *what);
 

@@ -40,7 +40,7 @@ struct status within_step_next(void *self, struct status so_far, int64_t n_done,
     int64_t until = n_done + 1 < n ? n_done : w->n_rounds - 1;
     *abandons = false;
     if (n_done > 0 && w->start != NULL && w->start->has_thread) {
-        slow_work_phase(w->start, NULL); /* metrics tells the rest of the step */
+        slow_work_phase(w->start, NULL); /* metrics reports the rest of the step */
     }
     metrics_in_step(w->log, w->step, n_done, n, w->n_tokens, w->begin_ns);
     while (w->next <= until && !*abandons) {

@@ -18,7 +18,7 @@ struct status world_plan_bytes(struct world_plan *p, const struct world_setup *s
     c.ranks.n_micro = n_micro;
     TRY(rank_plan(&p->rank, &c));
     struct ring_cost once = ring_cost_of(&s->links, p->rank.reduced_bytes, world);
-    double times = (double)p->rank.n_reductions * (stage == 0 ? 2 : 1); /* each its part, then all to all */
+    double times = (double)p->rank.n_reductions * (stage == 0 ? 2 : 1); /* one part each, then all to all */
     p->reduce = ring_cost_times(once, times);
     p->gather = ring_cost_of(&s->links, p->rank.gathered_bytes, world);
     return status_ok();

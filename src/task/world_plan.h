@@ -3,8 +3,8 @@
  *
  * The time of a step is that of its micro-batches, the update of a device's shard, the sums of gradients and
  * the gathering of what the update left elsewhere.  Two times are given: `slow` as if nothing overlapped, and
- * `fast` with sums behind the backward of the last micro-batch (at stage 2 of each), which is two thirds of
- * its passes. */
+ * `fast` with sums hidden by the backward of the last micro-batch (at stage 2 of each), which is two thirds
+ * of its passes. */
 #ifndef KILN_TASK_WORLD_PLAN_H
 #define KILN_TASK_WORLD_PLAN_H
 
@@ -17,7 +17,7 @@ struct world_setup {
     const struct machine *machine;
     struct machine_rates rates; /* the machine's, or measured, or given */
     struct ring_links links;
-    /* of one micro-batch, planned by step_bench_plan for one rank that shares nothing */
+    /* bench of one micro-batch, planned by step_bench_plan for one rank that shares nothing */
     struct step_bench bench;
 };
 
@@ -29,26 +29,26 @@ struct world_plan {
     int64_t world, n_micro; /* micro-batches of a device in a step */
     int stage;
     struct rank_plan rank;
-    struct ring_cost reduce, gather; /* of a whole step */
+    struct ring_cost reduce, gather; /* exchanges of a complete step */
     double passes_s, update_s;       /* passes of one micro-batch */
-    double left_s;                   /* of the sums that the backward does not hide */
+    double left_s;                   /* seconds of the sums that the backward does not hide */
     struct world_range step_s;
     struct world_range sequences; /* a second, of all devices */
 };
 
-/* Of the machine's devices, at the share of their rate that collectives reach.  `given`: bytes a second of
- * all of them; 0: the machine's. */
+/* Links of the machine's devices, at the share of their rate that collectives reach.  `given`: bytes a second
+ * of all of them; 0: the machine's. */
 struct ring_links world_links(const struct machine *machine, double given);
 
-/* Memory and traffic. */
+/* Plans memory and traffic. */
 struct status world_plan_bytes(struct world_plan *p, const struct world_setup *s, int64_t world, int stage,
                                int64_t n_micro);
 
-/* Seconds of the step's sums of gradients that are left when those of a micro-batch, whose passes take so
- * long, are behind its backward. */
+/* Seconds of the step's sums of gradients that are left when the backward of a micro-batch, whose passes take
+ * `passes_s`, hides its sums. */
 double world_plan_left_s(const struct world_plan *p, double passes_s);
 
-/* Then the times.  STATUS_USAGE: the rate of such products is not known. */
+/* Plans the times, after world_plan_bytes.  STATUS_USAGE: the rate of such products is not known. */
 struct status world_plan_times(struct world_plan *p, const struct world_setup *s);
 
 #endif

@@ -21,7 +21,7 @@ struct reading {
     const char *path;
     int64_t n_ranks; /* ranks that train together */
     bool own_optimizer;
-    bool has_auto; /* values that somebody else was to fill in */
+    bool has_auto; /* values that another program was to fill in */
     int64_t batch, micro, steps;
     double scale_power, momentum, min_ratio, max_ratio;
     bool bfloat16, decoupled, corrected, writes_events;

@@ -1,6 +1,6 @@
 /* emulation: a pre-training run that is one rank of many, without the others (dist/comm_emulated.h): it takes
- * the memory and does the work of that rank, and counts what it would exchange.  What it learns is of its own
- * samples, with parts of the weights that nobody updates: so it saves nothing, and says so. */
+ * the memory and does the work of that rank, and counts what it would exchange.  It learns from its own
+ * samples alone, and parts of its weights are never updated: so it saves nothing, and logs that. */
 #ifndef KILN_TASK_EMULATION_H
 #define KILN_TASK_EMULATION_H
 

@@ -99,7 +99,7 @@ static struct printed_scores find_scores(const char *printed)
 {
     struct printed_scores scores = {0};
     for (const char *at = printed; (at = strchr(at, '{')) != NULL;) {
-        json_error_t error; /* also says how many bytes were read */
+        json_error_t error; /* also has the number of bytes that were read */
         json_t *object = json_loads(at, JSON_DISABLE_EOF_CHECK, &error);
         at += object != NULL && take_object(&scores, object) ? error.position : 1;
         json_decref(object);

@@ -65,7 +65,7 @@ struct loop {
     int64_t compared_step; /* last step, over all phases, after which ranks compared their weights */
     /* last step, over all phases, whose checkpoint was begun; at first the step from which the run resumes */
     int64_t saved_step;
-    struct slow_work start; /* until the first step; its task may say what comes before the loop */
+    struct slow_work start; /* slow work until the first step; the task may begin it before the loop */
     struct within_step within;
     struct micro_hook micro_hook; /* hook of the trainer, which calls `within` */
     bool abandoned;               /* the run was asked to stop within a step, which is not taken */

@@ -115,7 +115,7 @@ static struct status open_before(struct loop *l, struct checkpoint *c, int64_t f
     return s;
 }
 
-/* Weights, moments and position are those of c again, but for what is left out from now on. */
+/* Weights, moments and position are those of c again, except what is left out from now on. */
 static struct status go_back(struct loop *l, const struct checkpoint *c, const struct health_state *known)
 {
     struct training_state from = training_state_of(c);

@@ -11,7 +11,7 @@ static const char PRETRAINING[] = "pretrain";
 
 enum kinship { UNREADABLE, OWN, OTHER };
 
-/* Checkpoints of earlier versions do not say the command of fine-tuning: the class of the model does. */
+/* Checkpoints of earlier versions do not have the command of fine-tuning: the class of the model shows it. */
 static const char *command_by_class(const char *checkpoint)
 {
     static const char *const commands[][2] = {{"ForQuestionAnswering", "squad"},

@@ -3,10 +3,11 @@
  * With u = v / |v|, c_ij = u_ai . u_bj and the scale s:
  *
  *     in-batch negatives   mean_i (log sum_j exp(s c_ij) - s c_ii): the second text of each other pair is a
- * wrong answer to the first of this one.  van den Oord et al. 2018 (arXiv:1807.03748)
- * equation 4; MultipleNegativesRankingLoss of sentence-transformers     CoSENT               log (1 + sum
- * exp(s c_ii - s c_jj)) over all i, j where the score of pair i is less                          than that
- * of pair j.  Su 2022 (kexue.fm/archives/8847); CoSENTLoss */
+ *                          wrong answer to the first of this one.  van den Oord et al. 2018
+ *                          (arXiv:1807.03748) equation 4; MultipleNegativesRankingLoss of
+ *                          sentence-transformers
+ *     CoSENT               log (1 + sum exp(s c_ii - s c_jj)) over all i, j where the score of pair i is less
+ *                          than that of pair j.  Su 2022 (kexue.fm/archives/8847); CoSENTLoss */
 #ifndef KILN_TASK_PAIR_LOSS_H
 #define KILN_TASK_PAIR_LOSS_H
 

@@ -1,5 +1,5 @@
-/* prepare_plan: what `kiln prepare` says before it begins: what it will read, and what memory, disk and time
- * that takes.
+/* prepare_plan: the log lines of `kiln prepare` before it begins: what it will read, and what memory, disk
+ * and time that takes.
  *
  * The rule: figures come from a sample of the user's own text where there is one, and are called
  * estimates. */

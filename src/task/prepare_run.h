@@ -28,7 +28,7 @@ struct prepare_config {
     struct prepare_set *sets; /* [n_sets] */
     int n_sets;
     bool overwrite, resume;
-    bool dry_run, check; /* write nothing: say what would be done; read all of the text */
+    bool dry_run, check; /* write nothing: dry_run logs what would be done, check reads all of the text */
     json_t *settings;    /* settings that decide the bytes of the output, for --resume; borrowed */
 };
 

@@ -90,7 +90,7 @@ static struct pace pace_of(const struct pretrain_run *r)
 static const struct timespec between_looks = {.tv_nsec = 20000000};
 
 /* Weights trained on damaged data are not saved.  But a run that is asked to stop does not wait for the
- * check: if the data is damaged, the resumed run says so, and the older checkpoints are still there. */
+ * check: if the data is damaged, the resumed run reports it, and the older checkpoints are still there. */
 static struct status before_save(void *self, bool due, bool stopping)
 {
     struct pretrain_run *r = self;

@@ -33,8 +33,8 @@ struct pretrain_options {
     bool makes_data;            /* a run that is not dry makes input_dir before it begins */
     struct dir_lock *lock;      /* lock of output_dir, taken if makes_data; NULL: the run locks it */
     const char *merge_file; /* merges.txt of a vocab_file that is vocab.json; NULL: vocab_file is complete */
-    const json_t *config; /* the configuration, where flags or a model say it; NULL: config_file.  Borrowed */
-    const char *config_from; /* the model that says it; NULL: the flags */
+    const json_t *config;   /* the configuration, if flags or a model give it; NULL: config_file.  Borrowed */
+    const char *config_from; /* the model that gives it; NULL: the flags */
     int64_t vocab_multiple;  /* rows are rounded up to it where no configuration says them; 0: no rounding */
     bool load_universal;     /* in load_dir, a universal checkpoint of Megatron-DeepSpeed */
     const char *optimizer;   /* a name of optim/optimizer.h */

@@ -41,8 +41,8 @@ struct status pretrain_inputs_begin(struct pretrain_inputs *in, const struct pre
 /* Adds the token stores to the check that runs while training begins. */
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struct store_check *check);
 
-/* The configuration of --config_file, with what the flags say of it; the caller frees it.  STATUS_DATA if it
- * is of another family than the run trains. */
+/* Reads the configuration of --config_file, changed by the flags; the caller frees it.  STATUS_DATA if it is
+ * of another family than the run trains. */
 struct status pretrain_inputs_read_config(void **config, const struct pretrain_options *o);
 
 /* Opens the vocabulary that --vocab_file names, which must be given. */

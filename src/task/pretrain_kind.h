@@ -109,7 +109,7 @@ struct pretrain_kind {
     struct status (*count_ngrams)(struct ngram_score *score, const struct pretrain_inputs *in,
                                   int64_t n_samples, const struct pretrain_options *o);
 
-    /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those
+    /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, except those
      * that are given; empty: none.  NULL: its models do not stay on a plateau. */
     void (*advise)(char *text, size_t text_bytes, const struct pretrain_options *o);
 };

@@ -21,8 +21,8 @@ struct run_task {
     /* For a dry run.  True if an input is missing; each missing one is named. */
     bool (*find_missing)(void *self, struct missing *m);
 
-    /* Opens model and data, and sets r->model, r->tokenizer and r->limits.  `assume` does it of the flags
-     * alone, and leaves the model NULL if nothing says it. */
+    /* Opens model and data, and sets r->model, r->tokenizer and r->limits.  `assume` does it from the flags
+     * alone, and leaves the model NULL if no flag gives it. */
     struct status (*open)(void *self);
     struct status (*assume)(void *self);
 

@@ -8,7 +8,7 @@
  * Several ranks go by the first one's clock: after each reading that matters, the others get its time
  * (run_clock_hear).
  *
- * Times are of the monotonic clock, which nobody sets.  Where it jumps all the same - the machine slept, the
+ * Times are of the monotonic clock, which is never set.  Where it jumps all the same - the machine slept, the
  * process was stopped - the time does not count: a reading before the last counts as nothing, and one that is
  * later than RUN_CLOCK_MOST_STEPS steps take, and than RUN_CLOCK_LONGEST_S, as one step.  Both are logged. */
 #ifndef KILN_TASK_RUN_CLOCK_H
@@ -46,9 +46,9 @@ bool run_clock_is_over(const struct run_clock *c);
 /* The part of the run that will be done after the step that has begun, in [0, 1]. */
 double run_clock_part_after_step(const struct run_clock *c);
 
-/* The part of the run that the batch of step `step` is for: what was done when the step before it began, but
- * for the time since that one's predecessor.  Known, and the same on all ranks, from then on until the step
- * ends.  Any thread may ask. */
+/* The part of the run that the batch of step `step` is for: the part done when the step before it began,
+ * without the time since the end of the step before that one.  Known, and the same on all ranks, from then on
+ * until the step ends.  Any thread may ask. */
 double run_clock_part(const struct run_clock *c, int64_t step);
 
 /* How much of a run is done: by its clock, or else by its steps.  Does not move while a loader uses it. */

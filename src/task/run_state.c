@@ -219,7 +219,7 @@ void run_state_resume_scale(const struct run_state *saved, struct loss_scale *sc
     }
 }
 
-/* A checkpoint of an earlier version says no sample of the data. */
+/* A checkpoint of an earlier version has no sample of the data. */
 static bool is_same_data(const char *saved, const char *now)
 {
     size_t n = strlen(saved);

@@ -1,5 +1,5 @@
 /* run_state: the position of a run, as saved in trainer_state.json.  Everything random is addressed by seed
- * and step, so these few numbers are the whole position: no generator state, no data cursor. */
+ * and step, so these few numbers are the complete position: no generator state, no data cursor. */
 #ifndef KILN_TASK_RUN_STATE_H
 #define KILN_TASK_RUN_STATE_H
 

@@ -30,7 +30,7 @@ static void tell(struct save_run *s, const struct background_save_result *r)
 {
     s->latest = r->status;
     if (failed(r->status) && !together_is_first(s->world)) {
-        return; /* the first rank says it */
+        return; /* the first rank logs it */
     }
     if (failed(r->status)) {
         log_warning("%s; training continues, older checkpoints are intact", r->status.message);
@@ -56,7 +56,7 @@ static void end_shared(struct save_run *s, bool wait)
     struct background_save *b = &s->saver;
     bool pending = false;
     if (!wait && failed(together_any(s->world, !background_save_is_done(b), &pending))) {
-        return; /* the next step says it, too */
+        return; /* the next step reports it, too */
     }
     if (pending) {
         return;

@@ -26,9 +26,8 @@ struct step_bench {
  * algorithms are chosen and all is recorded and warm. */
 struct step_latency {
     int64_t n;
-    double median_s,
-        /* seconds of a step until its end; for answers, until the logits are in host memory */
-        p99_s;
+    /* seconds of a step until its end; for answers, until the logits are in host memory */
+    double median_s, p99_s;
     /* median seconds of forward and backward only, to compare with benchmarks without an optimizer; 0 for
      * answers */
     double passes_s;

@@ -1,5 +1,5 @@
 /* world_plan: what a pre-training step of `world` devices takes: bytes of a device, what it sends, and a
- * predicted time.  Nothing is measured, but for the rates of the cpu, and nothing is run.
+ * predicted time.  Nothing is measured, except the rates of the cpu, and nothing is run.
  *
  * The time of a step is that of its micro-batches, the update of a device's shard, the sums of gradients and
  * the gathering of what the update left elsewhere.  Two times are given: `slow` as if nothing overlapped, and

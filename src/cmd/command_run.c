@@ -61,7 +61,8 @@ static bool find_folder(char folder[CONFIG_BYTES])
     return false;
 }
 
-/* The short name of a configuration: the part after the first '_', if there is one. */
+/* Short name of a configuration, which is enough to choose it: the part after the first '_', if there is
+ * one. */
 static const char *short_name(const char *name)
 {
     const char *dash = strchr(name, '_');

@@ -1,4 +1,4 @@
-/* commands: one per file of this room, listed in main.c. */
+/* commands: one per file of this folder, listed in main.c. */
 #ifndef KILN_CMD_COMMANDS_H
 #define KILN_CMD_COMMANDS_H
 

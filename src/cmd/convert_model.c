@@ -85,8 +85,8 @@ static double bound_of(enum model_dir_type type)
     return bounds[type];
 }
 
-/* Prints the largest difference of each output.  The weights are the same but for the rounding of their type,
- * so a larger difference means that the files beside them say something else. */
+/* Prints the largest difference of each output.  The weights are the same except for the rounding of their
+ * type, so a larger difference means that the files next to them disagree. */
 static struct status compare(const struct model_outputs *before, const struct model_outputs *after,
                              double bound, const char *path)
 {
@@ -206,7 +206,7 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
     return status_ok();
 }
 
-/* Checks that --type suits the form, and that --logits has something to write. */
+/* Checks that the form has the type, and that --logits has something to write. */
 static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
 {
     FAIL_IF(type_of(a->type) != MODEL_DIR_F32 && kind != MODEL_DIR_GGUF, STATUS_USAGE,
@@ -223,7 +223,7 @@ static struct status list_files(struct shard_list *files, const char *directory)
     return shard_directory_list(files, found, "training");
 }
 
-/* Warns of the fields that a run of the scripts looks for and no checkpoint of kiln has. */
+/* Prints what a run of the scripts looks for and no checkpoint of kiln has. */
 static void tell_what_is_left_out(void)
 {
     puts("not written: a loss scale, and the place in the data and random states, which kiln does not have: "

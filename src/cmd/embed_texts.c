@@ -56,7 +56,7 @@ struct group {
     size_t n;
     float *vectors; /* [GROUP_TEXTS, plan.width] */
     int64_t n_cut;
-    bool has_warned; /* a special token in a text was reported */
+    bool has_warned; /* a special token in a text was warned of */
 };
 
 static struct status print_vector(struct buf *line, const float *v, int64_t n)
@@ -89,7 +89,7 @@ static struct status run_group(struct group *g)
     return failed(s) ? s : standard_streams_flush();
 }
 
-/* Warns where kiln's vectors differ from those of sentence-transformers. */
+/* Warns of a text for which kiln's vectors differ from those of sentence-transformers. */
 static void warn_of_special(struct group *g, const char *text, size_t n)
 {
     struct added_match m;

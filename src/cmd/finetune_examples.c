@@ -97,7 +97,7 @@ struct example_args {
 #define WEIGHT_DECAY_ROW                                                                                     \
     OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW")
 
-/* Parts that all commands share: the end of the short help, and the fields. */
+/* Parts that all commands have: the end of the short help, and fields. */
 #define USUAL_FLAGS                                                                                          \
     "do_train|do_predict|do_eval|max_seq_length|do_lower_case|train_batch_size|"                             \
     "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|early_stopping_patience|seed|"     \
@@ -109,7 +109,7 @@ struct example_args {
 
 /* ---- kiln squad ---- */
 
-/* run_squad.py keeps the features of a --train_file in a file beside it. */
+/* run_squad.py keeps the features of a --train_file in a file next to it. */
 #define NO_CACHE "features are computed in each run, in seconds; there is no cache"
 
 static const struct option squad_options[] = {

@@ -351,7 +351,7 @@ static struct status run_diff(const struct inspect_args *a, const char *const *p
     return s;
 }
 
-/* The exit code of a report. */
+/* Status of a report, for the exit code. */
 static struct status judge(const json_t *details, const char *path)
 {
     int64_t n_damaged = json_integer_value(json_object_get(details, "damaged"));

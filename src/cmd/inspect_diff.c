@@ -22,14 +22,14 @@ static const char MOMENTS[] = "moments";
 struct entry {
     const char *name;
     const struct stored_tensor *stored;
-    const struct model_tensor *of; /* the tensor of the model; NULL: none */
+    const struct model_tensor *of; /* the model's tensor that it is; NULL: none */
 };
 
 struct group {
     char name[256];
-    struct tensor_file file;  /* the file of the tensors, or */
-    struct model_files model; /* the files of a model */
-    int64_t n_heads;          /* heads of attention, whose parts lie in one tensor in some programs' files */
+    struct tensor_file file;  /* file with the tensors, or */
+    struct model_files model; /* model with the tensors */
+    int64_t n_heads;          /* attention heads, whose parts lie in one tensor in some programs' files */
     struct entry *entries;    /* [n] */
     int n;
 };

@@ -54,7 +54,8 @@ static json_t *describe_tensors(const struct safetensors *f)
     return rows;
 }
 
-/* Describes a file of another program. Tensors that kiln cannot read say why, in a column of their own. */
+/* Describes the tensors of another program's file.  Those that kiln cannot read have the reason in a column
+ * of their own. */
 static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_elements)
 {
     json_t *rows = json_array();
@@ -114,7 +115,7 @@ static struct status add_nonfinite_of(json_t *report, const struct safetensors *
     return status_ok();
 }
 
-/* Adds values that are not finite of all files, moments included. */
+/* Adds the rows of all files, moments too. */
 static struct status add_nonfinite_in(json_t *report, const struct checkpoint *c)
 {
     struct status s = inspect_complete(report);
@@ -124,7 +125,7 @@ static struct status add_nonfinite_in(json_t *report, const struct checkpoint *c
     return s;
 }
 
-/* Describes the files of weights. */
+/* Describes the tensors of all files of weights. */
 static json_t *describe_weights(const struct checkpoint *c)
 {
     json_t *rows = json_array();
@@ -217,7 +218,7 @@ struct status inspect_report_model(json_t **out, const char *path)
     return s;
 }
 
-/* Metadata without checksums, which were compared. */
+/* Copies the metadata without checksums, which were compared. */
 static json_t *describe_metadata(const struct safetensors *f)
 {
     json_t *metadata = f->metadata == NULL ? json_object() : json_deep_copy(f->metadata);

@@ -20,7 +20,7 @@
 /* clang-format off */
 static const struct {
     const struct command *command;
-    const char *group; /* heading of the group that begins here */
+    const char *group; /* the group that begins here */
 } commands[] = {
     {&command_fetch, "text and data"},
     {&command_vocab, NULL},

@@ -87,7 +87,7 @@ struct word_pass {
     uint64_t total_bytes;
     int64_t start_ns;
     pthread_mutex_t mutex;
-    struct status ended; /* error of the threads' last counts, which they hand over when they end */
+    struct status ended; /* status of the threads' last counts, which they hand over when they end */
 };
 
 struct word_worker {
@@ -172,7 +172,7 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
     return failed(s) ? s : p.ended;
 }
 
-/* Finds a place for counted words that do not fit into memory: next to the vocabulary, where files of the
+/* Finds the place for counted words that do not fit into memory: next to the vocabulary, where files of the
  * size of the text fit more likely than in /tmp, unless it goes to a pipe or a device. */
 static struct status find_place(char path[FILE_PATH_BYTES], const char *vocab_file)
 {
@@ -197,7 +197,8 @@ static struct status write_vocab(const struct vocab_args *a, const struct buf *t
     return s;
 }
 
-/* Characters that are left out cost more than themselves: a word with one of them becomes [UNK]. */
+/* Logs the characters that are lost.  The loss is larger than these: a complete word with one of them is
+ * [UNK]. */
 static void tell_alphabet(const struct wordpiece_train_result *made)
 {
     const double MUCH = 0.002;
@@ -241,7 +242,7 @@ struct bpe_paths {
     char merges[FILE_PATH_BYTES], tokenizer[FILE_PATH_BYTES];
 };
 
-/* A file beside --vocab_file that no flag names may be another vocabulary's. */
+/* A file next to --vocab_file that no flag names may be another vocabulary's. */
 static struct status check_beside(const struct vocab_args *a, const char *path)
 {
     return a->overwrite || !file_exists(path)
@@ -249,7 +250,7 @@ static struct status check_beside(const struct vocab_args *a, const char *path)
                : status_error(STATUS_USAGE, "%s already exists; --overwrite replaces it", path);
 }
 
-/* The files beside --vocab_file. */
+/* Finds the paths of the files next to --vocab_file. */
 static struct status find_bpe_paths(struct bpe_paths *p, const struct vocab_args *a)
 {
     const char *slash = strrchr(a->vocab_file, '/');

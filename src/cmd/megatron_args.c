@@ -39,7 +39,7 @@ static bool has_exact_gelu(const struct megatron_args *a)
 
 /* ---- rules ---- */
 
-/* Checks the flags that have no default. */
+/* Checks that flags without a default are given. */
 static struct status check_given(const struct command *c, const struct megatron_args *a)
 {
     static const char *const names[] = {
@@ -79,7 +79,7 @@ static struct status check_model(const struct megatron_args *a)
     return status_ok();
 }
 
-/* Checks the layers of a chunk, where a stage has several chunks. */
+/* Checks the layers of a stage, and of a chunk where a stage has several chunks. */
 static struct status check_stages(const struct megatron_args *a)
 {
     const long long n = a->virtual_stage_layers, layers = a->n_layers, stages = a->mesh.pipeline_parallel;
@@ -184,7 +184,7 @@ static struct status set_model(struct megatron_args *a, json_t **config)
     return status_ok();
 }
 
-/* DeepSpeed's names.  Layers of a transformer all have as many parameters. */
+/* DeepSpeed's names.  All layers of a transformer have the same number of parameters. */
 struct status megatron_partition_find(enum pipeline_partition *p, const char *name)
 {
     static const char with_ends[] = "type:transformer|embedding";
@@ -259,8 +259,7 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
         o->batch_ramp = a->ramp_text;
     }
     o->run.ranks.global_batch_size = o->run.train_batch_size = g->batch;
-    o->run.gradient_accumulation_steps =
-        g->batch / a->micro_batch_size; /* the number for all ranks together */
+    o->run.gradient_accumulation_steps = g->batch / a->micro_batch_size; /* micro-batches of all ranks */
     return status_ok();
 }
 
@@ -352,7 +351,7 @@ static struct status set_files(struct megatron_args *a)
     return check_files(a);
 }
 
-/* Sets the settings that have another name or unit in kiln. */
+/* Sets kiln's options that have another name or another unit. */
 static struct status set_rest(struct megatron_args *a, int n_ranks)
 {
     struct pretrain_options *o = &a->run;
@@ -379,7 +378,7 @@ static struct status set_rest(struct megatron_args *a, int n_ranks)
     return status_ok();
 }
 
-/* Checks that --deepspeed_config and the flags agree. */
+/* Compares --deepspeed_config with the flags: both must say the same. */
 static struct status compare_file(const struct command *c, struct megatron_args *a, int n_ranks)
 {
     struct pretrain_options *o = &a->run;

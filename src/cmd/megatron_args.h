@@ -17,7 +17,7 @@ struct megatron_args {
     struct launcher_flags launcher;
     struct option_given given;
     struct option_words data_path, rampup;
-    const char *set_prefixes[SET_BLEND_MOST_SETS]; /* prefixes of data_path */
+    const char *set_prefixes[SET_BLEND_MOST_SETS]; /* prefixes in data_path */
     double set_weights[SET_BLEND_MOST_SETS];
     struct mesh_flags mesh;
     int64_t virtual_stage_layers;
@@ -29,14 +29,14 @@ struct megatron_args {
     int64_t lr_decay_samples, lr_decay_iters, lr_warmup_samples, lr_warmup_iters;
     double lr_warmup_fraction, min_lr, sgd_momentum;
     double attention_dropout, hidden_dropout, init_std, norm_eps;
-    const char *tokenizer_type, *data_impl, *loader_type; /* each has one value that is accepted */
+    const char *tokenizer_type, *data_impl, *loader_type; /* names; kiln has one kind of each */
     const char *recipe;                                   /* "modern"; NULL: none */
     const char *decay_style, *optimizer, *positions, *save, *load, *output_dir;
     int64_t save_interval, checkpoint_num_layers;
     bool embed_layernorm, no_bias_gelu_fusion, openai_gelu, onnx_safe;
     bool finetune, deepspeed, recomputes_by_deepspeed;
     bool no_log_learning_rate, no_log_loss_scale;
-    char ramp_text[64]; /* text of `rampup`, for the state of the run */
+    char ramp_text[64]; /* words of `rampup`, for the state of the run */
 };
 
 #define MEGATRON_RECIPES "modern"

@@ -23,7 +23,7 @@ struct model_writing {
     bool verify;
     bool with_progress;       /* the state of the run goes along: the model must be a checkpoint of kiln */
     int n_ranks;              /* with it, in DeepSpeed's form */
-    const char *const *files; /* [n_files] the data that the run goes on with */
+    const char *const *files; /* [n_files] the data that the run continues with */
     int64_t n_files;
     struct status (*after)(const struct model_writing *w, const struct model_dir *m, enum model_task task);
     const void *context; /* argument of `after` */

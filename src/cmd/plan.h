@@ -10,15 +10,15 @@
 
 /* ---- units ---- */
 
-/* The unit of the tables: a small model would be all zeros in GiB. */
+/* Units of the tables: a small model would be all zeros in GiB. */
 struct plan_unit {
     const char *name; /* unit of memory */
     double bytes;
-    const char *sent_name; /* unit of traffic, whose rates are decimal */
+    const char *sent_name; /* unit of what links carry, whose rates are decimal */
     double sent;
 };
 
-/* For devices that hold so many bytes. */
+/* The unit for devices that hold `device_bytes`. */
 static inline struct plan_unit plan_unit_of(double device_bytes)
 {
     return device_bytes < 0x1p31 ? (struct plan_unit){"MiB", 0x1p20, "MB", 1e6}
@@ -30,9 +30,9 @@ static inline struct plan_unit plan_unit_of(double device_bytes)
 struct plan_mesh {
     const char *config_file;
     const struct world_setup *setup;
-    double memory_bytes;          /* memory of a device */
+    double memory_bytes;          /* bytes of a device */
     struct trainer_config config; /* configuration of one rank; its `ranks` are the mesh */
-    bool has_times;               /* they are asked for */
+    bool has_times;               /* times are asked for */
 
     /* by plan_mesh_count */
     struct rank_plan *stages; /* [pp] */
@@ -41,7 +41,7 @@ struct plan_mesh {
     int largest;         /* stage of the largest rank */
 };
 
-/* Reads "4x2x1": tensor parallel, pipeline, data parallel. STATUS_USAGE. */
+/* Reads "4x2x1": tensor parallel, pipeline, data parallel.  STATUS_USAGE. */
 struct status plan_mesh_read(struct mesh_shape *shape, const char *text);
 
 /* Counts bytes and times; without `whole` only until a rank does not fit.  STATUS_USAGE: the model does not
@@ -74,7 +74,7 @@ struct status plan_mesh_check(const struct plan_mesh *p);
 enum { PLAN_SEARCH_SIZES = 6, PLAN_SEARCH_SHOWN = 10 }; /* sizes of micro-batches: powers of two, from 1 */
 
 struct plan_search {
-    struct plan_mesh any; /* common part of all meshes: its mesh and micro-batches are not read */
+    struct plan_mesh any; /* fields that all meshes have in common; its mesh and micro-batches are not read */
     int64_t world, batch; /* sequences of all devices in a step */
 
     /* by plan_search_run */
@@ -83,8 +83,8 @@ struct plan_search {
     int64_t n_found;
     size_t capacity;
     int64_t n_tried, n_batch, n_model, n_large; /* why the others fell out: see plan_search_append */
-    struct status model_reason;                 /* error of the first of n_model */
-    double least_bytes;                         /* bytes of the smallest mesh that is too large; 0: none */
+    struct status model_reason;                 /* reason of the first of n_model */
+    double least_bytes;                         /* bytes of the smallest of n_large; 0: there is none */
 };
 
 /* Plans every mesh of s->world devices, with one and two chunks a stage and micro-batches of 1, 2, 4 ...
@@ -108,10 +108,10 @@ enum { PLAN_MOST_WORLDS = 8 };
 struct plan_report {
     const char *config_file;
     const struct world_setup *setup;
-    double memory_bytes; /* memory of a device */
+    double memory_bytes; /* bytes of a device */
     bool has_times;
-    struct world_plan stages[ZERO_STAGES]; /* plan of the devices that were asked for */
-    int stage;                             /* stage that was asked for */
+    struct world_plan stages[ZERO_STAGES]; /* plans for the devices that were asked for */
+    int stage;                             /* the stage that was asked for */
     struct plan_row {                      /* other numbers of devices */
         struct world_plan stages[ZERO_STAGES];
         bool has_times;       /* the batch can be divided among so many */

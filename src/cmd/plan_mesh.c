@@ -71,7 +71,7 @@ double plan_mesh_tflops(const struct plan_mesh *p, bool with_recomputed)
     return megatron_log_tflops(&o, plan_mesh_batch(p), p->times.step_s);
 }
 
-/* Bubble counted from a stage's forward and backward, which takes about twice as long; and by the formula. */
+/* Finds the bubble: counted, with a backward of about twice the time of a forward; and by the formula. */
 static struct status find_bubble(const struct trainer_ranks *r, double *counted, double *by_formula)
 {
     struct pipeline_shape p = {r->shape.pp, trainer_ranks_chunks(r), r->n_micro};
@@ -85,10 +85,10 @@ static struct status find_bubble(const struct trainer_ranks *r, double *counted,
 /* ---- what others have published ---- */
 
 struct published_mesh {
-    const char *family, *device; /* names of the model's family, and of ops/machines.h */
+    const char *family, *device; /* names of models and of ops/machines.h */
     int64_t layers, hidden, length, world;
-    struct mesh_shape shape; /* 0: any shape */
-    int64_t batch;           /* 0: any */
+    struct mesh_shape shape; /* shape; zeros: any */
+    int64_t batch;           /* 0: of any */
     double step_s;           /* 0: not said */
     double tflops;           /* a device */
     bool with_recomputed;    /* the formula that they are of */
@@ -130,7 +130,7 @@ static bool same_shape(struct mesh_shape a, struct mesh_shape b)
     return a.tp == 0 || (a.tp == b.tp && a.pp == b.pp && a.dp == b.dp);
 }
 
-/* Figures of 16-bit precision. */
+/* Whether a published figure is of this plan; all are of 16-bit precision. */
 static bool is_of(const struct published_mesh *f, const struct plan_mesh *p)
 {
     const struct network_config *net = &p->config.net;

@@ -11,7 +11,7 @@
 #define OF_NVIDIA "NVIDIA's DeepLearningExamples, PyTorch BERT, fp16"
 #define OF_PEER   "PyTorch 2.11 tuned, on one H200, forward and backward without the update"
 
-/* A published figure of training a model, shown next to a plan. */
+/* A figure that others have published of training a model, to compare with a plan. */
 struct published_figure {
     const char *model;                     /* model_type.name */
     const char *device;                    /* name in ops/machines.h */
@@ -175,7 +175,7 @@ static void append_time_row(struct buf *b, const char *what, double fast, double
     buf_printf(b, "%-40s%10.4f%10.4f%9.1f %%\n", what, fast, slow, 100 * fast / p->step_s.fast);
 }
 
-/* Times, with their overlap (task/world_plan.h). */
+/* Appends the times of a step; task/world_plan.h says what overlaps. */
 static void append_times(struct buf *b, const struct plan_report *r)
 {
     const struct world_plan *p = &r->stages[r->stage];

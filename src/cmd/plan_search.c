@@ -25,7 +25,7 @@ static struct status keep(struct plan_search *s, const struct plan_mesh *p)
     return status_ok();
 }
 
-/* Counts one mesh. A mesh that the model refuses is counted, and no error. */
+/* Counts a mesh that the model refuses, which is no error. */
 static struct status count_one(struct plan_search *s, struct plan_mesh *p, bool *is_kept)
 {
     struct status status = plan_mesh_count(p, false);

@@ -263,7 +263,7 @@ static struct status make_sets(struct prepare_config *c, const struct prepare_ar
     return status_ok();
 }
 
-/* The settings that decide the bytes of the output: all flags except those that say how to get there. */
+/* Settings that decide the bytes of the output: all flags but those that say how to get there. */
 static json_t *make_settings(const struct prepare_args *a, const struct tokenizer *t)
 {
     static const char *const others[] = {"input",      "input_file", "input_files", "datasets",
@@ -323,7 +323,8 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
     return s;
 }
 
-/* Flags that whole documents have no use for: lines of JSON are read as they are, each text by its key. */
+/* Flags that have no use with --format documents: lines of JSON are read as they are, each text by its
+ * key. */
 static const char *const other_flags[] = {"output_dir",
                                           "do_lower_case",
                                           "input_format",

@@ -17,7 +17,7 @@ struct prepare_formats {
     bool store, hdf5, packed, text;
 };
 
-/* --format; `packed` turns hdf5 into packed.  STATUS_USAGE. */
+/* Parses --format; `packed` makes hdf5 packed.  STATUS_USAGE. */
 struct status prepare_formats_parse(struct prepare_formats *f, const char *list, bool packed);
 
 enum { PREPARE_MOST_PHASES = 8 };
@@ -26,7 +26,8 @@ struct prepare_phase {
     int64_t max_seq_length, max_predictions_per_seq;
 };
 
-/* --max_seq_length and --max_predictions_per_seq, of as many numbers.  STATUS_USAGE. */
+/* Parses --max_seq_length and --max_predictions_per_seq, which have the same number of values.
+ * STATUS_USAGE. */
 struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHASES], int *n,
                                    const char *lengths, const char *predictions);
 

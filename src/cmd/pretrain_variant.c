@@ -12,7 +12,7 @@
 enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10 };
 
 struct variant {
-    const char *says; /* name of the defaults for a log line; NULL: none is written */
+    const char *says; /* description of the defaults, for a log line; NULL: none is written */
     struct {
         const char *flag, *text; /* where this variant's default differs from the flag's */
     } defaults[MOST_DEFAULTS];
@@ -27,8 +27,8 @@ static const struct variant bert = {
                 {"deepscale_config", "it goes with --deepspeed"}},
 };
 
-/* Brown et al. 2020 (arXiv:2005.14165), appendix B, but for the rate, since most models here are small, and
- * for the schedule, which ends at 0. */
+/* Brown et al. 2020 (arXiv:2005.14165), appendix B, except the rate, since most models here are small, and
+ * the schedule, which ends at 0. */
 static const struct variant decoder = {
     .says = "a decoder's defaults",
     .defaults = {{"optimizer", "adamw"},

@@ -21,7 +21,7 @@ struct pretrain_args {
     struct option_given given;
     bool deepspeed, use_zero_optimizer;
     double dropout;     /* the largest of a decoder's configuration */
-    const char *recipe; /* one of PRETRAIN_RECIPES; NULL: none */
+    const char *recipe; /* name in PRETRAIN_RECIPES; NULL: none */
 };
 
 /* Gives the flags that were not given the defaults of the variant that was asked for, or of a decoder, reads

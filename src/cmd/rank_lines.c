@@ -55,7 +55,7 @@ static bool can_read(const struct line_input *l, int within_ms)
     return poll(&p, 1, within_ms) > 0;
 }
 
-/* Reads a piece behind what is there; lines that were given out are dropped. */
+/* Reads a piece after what is there; lines that were given out are dropped. */
 static struct status read_piece(struct line_input *l)
 {
     if (l->at > 0) {
@@ -157,9 +157,9 @@ struct status rank_lines_look_through(struct rank_lines *l,
     return comm_agree(l->world, s);
 }
 
-/* Header that the first rank sends before a line. */
+/* Message of the first rank to the others before a line. */
 struct head {
-    struct status status; /* status of reading the line */
+    struct status status; /* status of its reading */
     int64_t number, n;
     int32_t has_line, asks_again; /* neither: there is none left, or none yet */
 };
@@ -171,7 +171,8 @@ static struct status hear_first(const struct comm *world, void *bytes, size_t n)
     return host.status;
 }
 
-/* The others are told that there is nothing yet, so that none of them waits past its deadline. */
+/* The first rank reports to the others that there is nothing yet, so that none of them waits past its
+ * deadline. */
 static void read_line(struct rank_lines *l, bool may_wait, struct head *h, const char **line)
 {
     size_t n = 0;

@@ -9,7 +9,7 @@
 /* The lines of a file or of standard input, which may not have come yet. */
 struct line_input {
     int fd;
-    const char *name; /* name for messages: "standard input", or the path */
+    const char *name; /* name in messages: "standard input", or the path */
     struct buf bytes; /* bytes that were read */
     size_t at;        /* where the next line begins in it */
     int64_t number;   /* number of the last line, from 1 */

@@ -140,7 +140,7 @@ static struct mesh_shape shape_of(const struct mesh_flags *f, int world)
 struct status rank_run_mesh(struct mesh *m, const struct mesh_flags *f, const struct comm *world, bool tells)
 {
     struct mesh_shape shape = shape_of(f, world->size);
-    if (world->emulated != NULL) { /* the emulated rank's place is reported with its memory */
+    if (world->emulated != NULL) { /* emulation_tell reports the place of this rank */
         return status_context(mesh_open(m, world, shape), "--emulate_world");
     }
     TRY(mesh_open(m, world, shape));

@@ -9,7 +9,7 @@
 #include "dist/mesh.h"
 
 /* Finds the ranks that a launcher has started, and gives this one its share of the node's threads.
- * STATUS_USAGE unless all ranks have the same flags, but for the paths of files; STATUS_UNAVAILABLE unless
+ * STATUS_USAGE unless all ranks have the same flags, except the paths of files; STATUS_UNAVAILABLE unless
  * they compute with the same kernels. */
 struct status rank_run_begin(struct comm *world, const struct command *c, const void *args,
                              const struct launcher_flags *flags);
@@ -24,7 +24,8 @@ struct status rank_run_refuse(struct status s);
 /* Ends the ranks' work together: returns the error of whichever failed, and `s` if none has. */
 struct status rank_run_end(struct comm *world, struct status s);
 
-/* Ends the ranks once all have agreed that they are done: each ends when the rest of its work has ended. */
+/* Like rank_run_end once all have agreed that they are done: each ends when it has ended the rest of its
+ * work. */
 struct status rank_run_leave(struct comm *world, struct status s);
 
 /* The flags of a mesh of the ranks. */

@@ -69,10 +69,11 @@ struct pair {
 struct blimp {
     const struct blimp_args *args;
     struct session session;
-    struct likelihood texts; /* the right sentence of pair i is text 2 i, the wrong one 2 i + 1 */
+    struct likelihood texts; /* sentences of pair i: the right one is text 2 i, the wrong one 2 i + 1 */
     struct buf pairs;        /* struct pair [n] */
     int64_t n;
-    json_t *result; /* result as --json writes it; "accuracy" counts right pairs until all are counted */
+    /* result as --json writes it; "accuracy" counts what is right until all pairs are counted */
+    json_t *result;
 };
 
 static const struct pair *pairs_of(const struct blimp *b)
@@ -134,7 +135,7 @@ static struct status find_group(json_t **group, const struct blimp *b, int level
                : status_error(STATUS_MEMORY, "out of memory for groups");
 }
 
-/* Adds the pair of a row, unless its paradigm has as many as were asked for. */
+/* Adds the pair of a row, unless its paradigm has the number that was asked for. */
 static struct status add_pair(struct blimp *b, const struct table_file *t, int64_t row,
                               const struct table_cell sentences[N_SIDES], const char *file_name)
 {

@@ -47,7 +47,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* The model that measures, and the place to print. */
+/* Session that measures, and what it measures. */
 struct evaluation {
     const struct eval_args *args;
     const struct input_paths *paths;
@@ -168,7 +168,7 @@ static struct status print_last_words(const struct last_words *l, bool json)
     return failed(s) ? s : standard_streams_flush();
 }
 
-/* Texts for last words, and the scratch that encodes them. */
+/* Texts to measure, and what encodes them. */
 struct last_word_texts {
     struct last_words words;
     struct tokenizer_scratch *scratch;

@@ -1,4 +1,4 @@
-/* kiln generate: a decoder goes on with prompts. */
+/* kiln generate: a decoder continues prompts. */
 #include "cmd/commands.h"
 #include "cmd/rank_lines.h"
 #include "cmd/session_flags.h"
@@ -70,7 +70,7 @@ static const struct option options[] = {
 struct prompt {
     struct generation g; /* first */
     struct buf text;
-    bool is_begun;    /* the prompt's own text is printed */
+    bool is_begun;    /* the text of the prompt is printed */
     size_t n_printed; /* bytes of the new text, or ids */
     struct prompt *next;
 };
@@ -84,9 +84,9 @@ struct answers {
     const struct tensor_ranks *ranks;
     struct rank_lines input;
     bool is_given;         /* --prompt was taken */
-    struct prompt *first;  /* first prompt that is not printed to its end */
+    struct prompt *first;  /* the first that is not printed to its end */
     struct prompt *ended;  /* printed, and still known to generate until it asks for the next */
-    struct status failure; /* error of the first text that failed; the others continue */
+    struct status failure; /* failure of the first text that failed; the others continue */
 };
 
 /* ---- printing ---- */
@@ -100,7 +100,7 @@ static struct status print_json(const struct prompt *p)
     return s;
 }
 
-/* Prints a text; a model's output need not be UTF-8. */
+/* Prints new text; what a model generates need not be UTF-8. */
 static struct status print_text(struct prompt *p)
 {
     const struct generation *g = &p->g;
@@ -160,7 +160,7 @@ static void take_failure(struct answers *a, const struct generation *g)
     }
 }
 
-/* Prints what is new of the first prompt, and goes on with the next where it has ended. */
+/* Prints what is new of the first prompt, and continues with the next where it has ended. */
 static struct status told(void *self, struct generation *g)
 {
     struct answers *a = self;

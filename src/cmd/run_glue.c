@@ -62,7 +62,7 @@ struct layout {
 struct task {
     const char *name, *directory;
     const char *labels;         /* labels of a classification; NULL: numbers from 0 to 5 */
-    const char *metric, *title; /* name in data/class_score.h, of the metric that published tables have */
+    const char *metric, *title; /* metric of data/class_score.h, the one that published tables have */
     const char *epochs;
     struct layout layouts[MOST_LAYOUTS]; /* the first that is there is read */
 };

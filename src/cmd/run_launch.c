@@ -124,7 +124,7 @@ static struct status check_program(const struct program *p)
     return status_context(s, "kiln %s", c->name);
 }
 
-/* Hosts on which the ranks run; an empty list leaves it to Slurm. */
+/* Finds the hosts of the ranks; an empty list leaves it to Slurm. */
 static struct status find_hosts(struct launch_job *job, const struct launch_args *a)
 {
     bool here = a->hostfile == NULL && a->world_info == NULL;
@@ -267,14 +267,14 @@ static struct status plan_job(struct launch_job *job, struct program *p, const s
 }
 
 /* Becomes mpirun or srun.  If the supervisor is killed, the ranks shall save and leave, so that the next
- * start can go on: the launcher then gets SIGUSR1, which it passes on to them, and is not ended by writing to
- * a pipe that nobody reads any more.  STATUS_PREEMPTED: the supervisor is gone. */
+ * start can resume: the launcher then gets SIGUSR1, which it passes on to them, and is not ended by writing
+ * to a pipe that is not read any more.  STATUS_PREEMPTED: the supervisor is gone. */
 static struct status become_launcher(const struct words *program)
 {
     TRY(words_status(program));
     signal(SIGPIPE, SIG_IGN);
     setenv("PRTE_MCA_prte_keep_fqdn_hostnames", "1",
-           0); /* like orte_keep_fqdn_hostnames for Open MPI 4 (launch/mpi_command.h) */
+           0); /* the orte_keep_fqdn_hostnames of Open MPI 4 (launch/mpi_command.h) */
     prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
     if (getppid() == 1) { /* it was killed before it could be said */
         return status_error(STATUS_PREEMPTED, "kiln launch has ended, so nothing was started");

@@ -50,7 +50,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* Says where it answers, and goes on in the background: the login that started it ends. */
+/* Prints where it answers, and continues in the background: the login that started it ends. */
 static struct status serve(const struct netcheck_args *a)
 {
     struct net_server server;

@@ -1,5 +1,5 @@
 /* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work,
- * traffic and a predicted time, beside what others have published. */
+ * traffic and a predicted time, with what others have published. */
 #include "cmd/commands.h"
 #include "cmd/plan.h"
 #include "cmd/megatron_args.h"
@@ -280,7 +280,7 @@ static struct status print_report(const struct plan_report *r, bool as_json)
     return s;
 }
 
-/* Appends the smallest world that would fit: "with --world 8 --zero 1"; *found is false if none does. */
+/* Appends flags with which the plan would fit: "with --world 8 --zero 1"; false: none. */
 static struct status put_smallest(struct buf *text, bool *found, const struct plan_report *r,
                                   int64_t recompute)
 {

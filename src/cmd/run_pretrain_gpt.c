@@ -228,7 +228,7 @@ static const struct option options[] = {
     PROGRESS_BAR_ROW(AT(disable_progress_bar)),
     DRY_RUN_ROW(AT(dry_run), "check everything, print the planned work and memory, write nothing"),
     OPTION_GROUP_ROW("flags of the replaced script"),
-    /* flags that kiln does otherwise, or cannot do: refused */
+    /* refused: kiln does it otherwise, or cannot do it */
     OPTION_REFUSED_ROW("apply-residual-connection-post-layernorm",
                        "residual connections begin before the LayerNorm"),
     OPTION_REFUSED_ROW("glu-activation", "kiln's feed-forward layers have GELU"),
@@ -264,7 +264,7 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("train-weighted-split-paths-path", OTHER_SPLITS),
     OPTION_REFUSED_ROW("valid-weighted-split-paths-path", OTHER_SPLITS),
     OPTION_REFUSED_ROW("test-weighted-split-paths-path", OTHER_SPLITS),
-    /* flags that change nothing here */
+    /* ignored: it changes nothing here */
     OPTION_IGNORED_ROW("abort-on-unmet-fused-kernel-constraints", "kernels take any sizes"),
     OPTION_IGNORED_ROW("no-masked-softmax-fusion", "attention is one kernel"),
     OPTION_IGNORED_ROW("no-bias-dropout-fusion", "the same numbers, fused or not"),

@@ -134,7 +134,7 @@ static struct status read_keys(struct keys *k, const char *path)
                     : status_error(STATUS_USAGE, "--api_key_file %s has no key: one a line", path);
 }
 
-/* "NAME=DIR" or "DIR"; a path may have a "=" behind a slash. */
+/* "NAME=DIR" or "DIR"; a path may have a "=" after a slash. */
 static struct status read_source(struct served_source *s, char *name, size_t n_name, const char *flag,
                                  const char *word)
 {
@@ -271,7 +271,7 @@ static struct status end(struct service *s, struct http_server *server, double t
         if (clock_since_s(began) > timeout_s || sigtimedwait(signals, NULL, &at_once) > 0) {
             log_warning("%lld requests are broken off", (long long)http_server_exchanges(server));
             service_end_work(s);
-            http_server_wait(server, 10 * step_s); /* they are told so */
+            http_server_wait(server, 10 * step_s); /* time to inform their clients */
             break;
         }
     }

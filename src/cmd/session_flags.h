@@ -28,7 +28,7 @@ struct status session_flags_open(struct session *s, const struct session_flags *
  * no weights. */
 struct status session_flags_plan(const struct session_flags *f, enum answer answer);
 
-/* session_flags_plan with options that the command has changed. */
+/* Like session_flags_plan, with options that were changed. */
 struct status session_flags_plan_options(const struct session_flags *f, enum answer answer,
                                          const struct session_options *o);
 

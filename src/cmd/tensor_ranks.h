@@ -16,7 +16,7 @@
 
 struct tensor_ranks {
     int n;             /* slices */
-    struct comm world; /* ranks that share the model; one: no others, or a dry run */
+    struct comm world; /* ranks that have them; one rank: there are no others, or none yet in a dry run */
     struct comm_device tensors;
     struct comm_peers peers;
 };
@@ -26,7 +26,7 @@ struct tensor_ranks {
 struct status tensor_ranks_begin(struct tensor_ranks *t, const struct command *c, const void *args, int64_t n,
                                  bool dry_run);
 
-/* Whether this is the one that prints. */
+/* Whether this rank is the one that prints. */
 bool tensor_ranks_prints(const struct tensor_ranks *t);
 
 /* session_open for this rank's slice, whose peers are the other ranks.  STATUS_DATA: ranks have opened

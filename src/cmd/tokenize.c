@@ -1,4 +1,4 @@
-/* tokenize: `kiln tokenize` turns lines of text into lines of ids. */
+/* tokenize: `kiln tokenize` makes lines of ids of lines of text. */
 #include "cmd/commands.h"
 #include "cmd/settings.h"
 #include "cmd/standard_streams.h"
@@ -62,7 +62,7 @@ static struct status write_ids(struct buf *line, const struct id_list *ids)
         to = put_id(to, ids->ids[i]);
         *to++ = ' ';
     }
-    to[ids->n > 0 ? -1 : 0] = '\n'; /* in place of the last space */
+    to[ids->n > 0 ? -1 : 0] = '\n'; /* instead of the last space */
     size_t n = (size_t)(to - start) + (ids->n == 0);
     return fwrite(start, 1, n, stdout) == n ? status_ok() : standard_streams_flush();
 }

@@ -1,5 +1,5 @@
-/* train_command: what the commands that train do with their arguments, which begin with struct run_settings:
- * they find the ranks, make a mesh of them or emulate them, and run the task. */
+/* train_command: the start of the commands that train, whose arguments begin with struct run_settings: they
+ * find the ranks, make a mesh of them or emulate them, and run the task. */
 #ifndef KILN_CMD_TRAIN_COMMAND_H
 #define KILN_CMD_TRAIN_COMMAND_H
 
@@ -13,16 +13,18 @@ struct train_command {
     const struct command *command;
     const struct launcher_flags *launcher;
     const struct mesh_flags *mesh;             /* NULL: the command makes none */
-    const struct emulation_options *emulation; /* the same */
-    bool replaces;        /* a script, whose environment variables are named in a log line */
+    const struct emulation_options *emulation; /* NULL: the command emulates none */
+    bool replaces;        /* it replaces a script, whose environment variables are named in a log line */
     const char *log_freq; /* the flag that also says how often lines for people come; NULL: there is none */
     const struct finetune_task *task; /* task of finetune_command_run, else NULL */
 
-    /* Trains with a copy of the arguments, whose settings have the ranks.  Of a task all ranks have agreed
-     * then, and each ends by itself. */
+    /* Trains with a copy of the arguments, whose settings have the ranks.  With a `task` all ranks have
+     * agreed on the status then, and each ends by itself. */
     struct status (*train)(const struct train_command *t, void *args);
 };
 
+/* Finds the ranks, makes their mesh or emulates them, and trains with a copy of `args`.  Errors are those of
+ * rank_run_begin, of the mesh or the emulation, and of `train`. */
 struct status train_command_run(const struct train_command *t, const void *args);
 
 /* For `train`, once files of settings are read: runs with all flags by name in the settings, which the caller

@@ -153,7 +153,7 @@ struct status command_run(const struct command *c, int argc, const char **argv)
 {
     struct parsed p;
     if (c->of_ranks &&
-        launcher_rank() > 0) { /* until the others are found: the first one says what they all have to say */
+        launcher_rank() > 0) { /* quiet until the others are found: the first rank logs for all */
         log_set_level(LOG_QUIET);
     }
     struct status s = parse(&p, c, argc, argv);

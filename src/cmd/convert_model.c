@@ -76,7 +76,7 @@ static enum model_dir_type type_of(const char *type)
                                        : MODEL_DIR_F32;
 }
 
-/* By how much logits may differ, in parts of the largest: by rounding in another order, or by the type of the
+/* Largest difference of logits, in parts of the largest: by rounding in another order, or by the type of the
  * weights. */
 static double bound_of(enum model_dir_type type)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the groups of `kiln --help`.  A line for each: two branches that add a command do not meet. */
+/* Commands in the groups of `kiln --help`.  A line for each: two branches that add a command do not meet. */
 /* clang-format off */
 static const struct {
     const struct command *command;
@@ -131,7 +131,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     memcpy(line, begin, sizeof begin - 1);
     if (info->si_code != BUS_ADRERR || !map_fault_find(line + sizeof begin - 1, PATH_MAX, info->si_addr)) {
-        signal(number, SIG_DFL); /* and the access is repeated, which ends the program */
+        signal(number, SIG_DFL); /* the access is repeated, which ends the program */
         return;
     }
     if (atomic_flag_test_and_set(&told)) { /* another thread is already here */

@@ -81,7 +81,7 @@ static bool is_bpe(const struct vocab_args *a)
 struct word_pass {
     struct word_tally *tally;
     bool lower_case;
-    bool cuts_pieces; /* by the pattern */
+    bool cuts_pieces; /* the text is cut by `pattern` */
     enum bpe_pattern pattern;
     struct progress *progress;
     uint64_t total_bytes;
@@ -164,7 +164,7 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
     struct corpus_transform transform = {.context = &context,
                                          .worker_create = worker_create,
                                          .worker_destroy = worker_destroy,
-                                         .result_bytes = 1, /* it has none */
+                                         .result_bytes = 1, /* the smallest size: there is no result */
                                          .run = count_document};
     struct corpus_sink sink = {&p, take};
     struct status s = corpus_pass_run(c, &transform, &sink);

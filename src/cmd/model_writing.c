@@ -152,7 +152,7 @@ static struct status write_run(const struct model_writing *w, const struct model
     return s;
 }
 
-/* With all weights in memory. */
+/* Writes with all weights in memory. */
 static struct status write_whole(const struct model_writing *w, const struct model_dir *m,
                                  enum model_task task, const struct param_table *params)
 {

@@ -22,7 +22,7 @@ struct model_writing {
     struct model_dir_form form;
     bool verify;
     bool with_progress;       /* the state of the run goes along: the model must be a checkpoint of kiln */
-    int n_ranks;              /* with it, in DeepSpeed's form */
+    int n_ranks;              /* ranks in DeepSpeed's form, with the state of the run */
     const char *const *files; /* [n_files] the data that the run continues with */
     int64_t n_files;
     struct status (*after)(const struct model_writing *w, const struct model_dir *m, enum model_task task);

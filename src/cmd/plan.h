@@ -34,7 +34,7 @@ struct plan_mesh {
     struct trainer_config config; /* configuration of one rank; its `ranks` are the mesh */
     bool has_times;               /* times are asked for */
 
-    /* by plan_mesh_count */
+    /* set by plan_mesh_count */
     struct rank_plan *stages; /* [pp] */
     struct mesh_forecast times;
     double needed_bytes; /* bytes of the largest rank */
@@ -77,7 +77,7 @@ struct plan_search {
     struct plan_mesh any; /* fields that all meshes have in common; its mesh and micro-batches are not read */
     int64_t world, batch; /* sequences of all devices in a step */
 
-    /* by plan_search_run */
+    /* set by plan_search_run */
     struct world_setup setups[PLAN_SEARCH_SIZES];
     struct plan_mesh *found; /* [n_found] the fastest first */
     int64_t n_found;

@@ -196,7 +196,7 @@ static void append_times(struct buf *b, const struct plan_report *r)
                r->setup->machine->rates_source);
 }
 
-/* By how much the rate of a device is less than in one node. */
+/* Rate of a device as a fraction of its rate in one node. */
 static double scaling(const struct plan_report *r, const struct world_plan *p)
 {
     for (int i = 0; i < r->n_rows; i++) {

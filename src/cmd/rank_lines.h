@@ -11,7 +11,7 @@ struct line_input {
     int fd;
     const char *name; /* name in messages: "standard input", or the path */
     struct buf bytes; /* bytes that were read */
-    size_t at;        /* where the next line begins in it */
+    size_t at;        /* offset of the next line in `bytes` */
     int64_t number;   /* number of the last line, from 1 */
     bool at_end;
 };
@@ -19,7 +19,7 @@ struct line_input {
 struct rank_lines {
     const struct comm *world; /* borrowed */
     struct line_input input;  /* input of the first rank */
-    double wait_s;            /* at most between two calls of the other ranks, which have a deadline */
+    double wait_s;            /* longest wait between two calls of the other ranks, which have a deadline */
     int64_t number;           /* number of the last line, from 1 */
     struct buf heard;         /* the last line, of the others */
 };

@@ -17,8 +17,8 @@ struct status rank_run_begin(struct comm *world, const struct command *c, const 
 /* STATUS_USAGE unless all ranks have the same values, also those that came from files of settings. */
 struct status rank_run_compare_flags(const struct comm *world, const struct command *c, const void *args);
 
-/* For a rank that cannot begin, `s` saying why: if the other ranks are there, all end with its error, which
- * the first one says; else this process says it. */
+/* Ends a rank that cannot begin, `s` saying why: if the other ranks are there, all end with its error, which
+ * the first one reports; else this process reports it. */
 struct status rank_run_refuse(struct status s);
 
 /* Ends the ranks' work together: returns the error of whichever failed, and `s` if none has. */

@@ -28,9 +28,9 @@ struct bench_args {
 
 /* The device that the models run on. */
 struct bench_place {
-    struct backend plain, watched; /* with the migration log around it */
+    struct backend plain, watched; /* backends, the second with the migration log around it */
     struct precision precision;
-    const struct machine *machine; /* not here: everything is predicted; NULL: measured */
+    const struct machine *machine; /* machine that is not here: all is predicted; NULL: all is measured */
 };
 
 #define AT(field) offsetof(struct bench_args, field)
@@ -70,7 +70,7 @@ static const struct option options[] = {
     "{\"model_type\": \"bert\", \"num_hidden_layers\": " layers ", \"hidden_size\": " hidden                 \
     ", \"num_attention_heads\": " heads ", \"intermediate_size\": " feed_forward "}"
 
-/* Without dropout, as they are compared with. */
+/* Configuration without dropout, as the models are compared. */
 #define GPT_OF(layers, hidden, heads, positions, gelu)                                                       \
     "{\"model_type\": \"gpt2\", \"n_layer\": " layers ", \"n_embd\": " hidden ", \"n_head\": " heads         \
     ", \"n_positions\": " positions ", \"activation_function\": \"" gelu                                     \

@@ -53,7 +53,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* How pairs are grouped: BLiMP's keys, and their words in tables.  The group of all pairs is the result. */
+/* Groups of pairs: BLiMP's keys, and their words in tables.  The group of all pairs is the result. */
 enum { PARADIGM, CLASS, FIELD, ALL, N_LEVELS };
 static const char *const keys[ALL] = {"UID", "linguistics_term", "field"};
 static const char *const words[ALL] = {"paradigm", "class", "field"};

@@ -219,7 +219,7 @@ static struct status measure(struct tensor_ranks *ranks, const struct eval_args 
     return status;
 }
 
-/* Before the first of them is measured. */
+/* Checks all paths before the first of them is measured. */
 static struct status check_paths(const struct eval_args *a, const struct input_paths *paths)
 {
     for (int i = 0; i < paths->n && a->last_word; i++) {

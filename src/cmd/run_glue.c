@@ -55,7 +55,7 @@ enum { N_TASKS = 5, MOST_LAYOUTS = 2, MOST_FILES = 3, MOST_COLUMNS = 10 };
 
 /* One of the forms in which a task is published. */
 struct layout {
-    const char *files[MOST_FILES]; /* in the task's directory: the training set, then the development set */
+    const char *files[MOST_FILES]; /* files of the task's directory: training set, then development set */
     int text, pair, label;         /* columns, from 0; pair -1: a single text */
 };
 
@@ -322,7 +322,7 @@ static struct status run_task(struct glue_run *g, int i, bool only_check)
     return s;
 }
 
-/* In percent, as published tables have them. */
+/* Prints and writes the scores in percent, as published tables have them. */
 static struct status report(const struct glue_run *g)
 {
     char path[FILE_PATH_BYTES];

@@ -276,7 +276,7 @@ static struct status become_launcher(const struct words *program)
     setenv("PRTE_MCA_prte_keep_fqdn_hostnames", "1",
            0); /* the orte_keep_fqdn_hostnames of Open MPI 4 (launch/mpi_command.h) */
     prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
-    if (getppid() == 1) { /* it was killed before it could be said */
+    if (getppid() == 1) { /* the parent was killed before prctl took effect */
         return status_error(STATUS_PREEMPTED, "kiln launch has ended, so nothing was started");
     }
     execvp(program->owned[0], program->owned);

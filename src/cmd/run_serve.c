@@ -91,7 +91,7 @@ enum { MAX_SOURCES = 64, MAX_KEYS = 1024 };
 
 struct keys {
     struct buf text;
-    const char *of[MAX_KEYS]; /* in the text */
+    const char *of[MAX_KEYS]; /* keys in `text` */
     int n;
 };
 

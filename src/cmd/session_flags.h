@@ -24,8 +24,8 @@ struct status session_flags_options(struct session_options *o, const struct sess
 /* session_open as the flags say. */
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer);
 
-/* For --dry-run: checks the model directory for the answers and prints its parameters, memory and work; reads
- * no weights. */
+/* Checks, for --dry-run, the model directory for the answers and prints its parameters, memory and work;
+ * reads no weights. */
 struct status session_flags_plan(const struct session_flags *f, enum answer answer);
 
 /* Like session_flags_plan, with options that were changed. */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For the start of the program: opens those of the descriptors 0 to 2 that are closed, so that no file opened
+/* Opens, at the start of the program, those of the descriptors 0 to 2 that are closed, so that no file opened
  * later becomes standard output.  Reading a closed input or writing to a closed output then fails; messages
  * for a closed standard error are dropped.  STATUS_IO if there is no /dev/null. */
 struct status standard_streams_open(void);
@@ -23,7 +23,7 @@ struct status standard_streams_check_input(void);
 struct status standard_streams_check_line(const char *line, size_t n, int64_t number);
 struct status standard_streams_check_argument(const char *text, int number);
 
-/* For the end of the program: as standard_streams_flush, and closes standard output. */
+/* Does standard_streams_flush at the end of the program, and closes standard output. */
 struct status standard_streams_close(void);
 
 #endif

@@ -49,7 +49,7 @@ static struct status join(struct tensor_ranks *t, struct session *s)
 {
     struct comm_nccl_config config = {0};
     TRY(launcher_timeout(&config.deadline_s));
-    config.deadline_s /= 2; /* before the others give this rank up */
+    config.deadline_s /= 2; /* the limit ends before the others give this rank up */
     TRY(comm_device_open(&t->tensors, &t->world, &s->net.x, &config));
     return comm_agree(&t->world, comm_peers_init(&t->peers, &t->tensors.comm));
 }

@@ -34,7 +34,7 @@ bool tensor_ranks_prints(const struct tensor_ranks *t);
 struct status tensor_ranks_open(struct tensor_ranks *t, struct session *s, const char *path,
                                 enum answer answer, struct session_options *o);
 
-/* For --dry-run: session_flags_plan_options of a rank, by the first one. */
+/* Plans a rank by session_flags_plan_options, on the first one, for --dry-run. */
 struct status tensor_ranks_plan(struct tensor_ranks *t, const struct session_flags *f, enum answer answer,
                                 struct session_options *o);
 

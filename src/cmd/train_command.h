@@ -27,8 +27,8 @@ struct train_command {
  * rank_run_begin, of the mesh or the emulation, and of `train`. */
 struct status train_command_run(const struct train_command *t, const void *args);
 
-/* For `train`, once files of settings are read: runs with all flags by name in the settings, which the caller
- * json_decref's after the run.  STATUS_USAGE unless they are the same on all ranks. */
+/* Sets all flags by name in the settings, for `train`, once files of settings are read; the caller
+ * json_decref's them after the run.  STATUS_USAGE unless they are the same on all ranks. */
 struct status train_command_flags(json_t **flags, const struct train_command *t, void *args);
 
 /* Runs a task of fine-tuning, with whose options `args` begin. */

@@ -70,7 +70,7 @@ struct example_task {
     } vectors;
 };
 
-/* How a kind of examples is read. */
+/* Functions that read a kind of examples. */
 struct example_kind {
     struct finetune_data data; /* all but its numbers, which `encode` sets */
     enum model_task task;

@@ -64,9 +64,9 @@ struct finetune_task {
     enum model_task task;
     /* 1 << enum names_part: the parts that may be missing in the model, to be trained from scratch */
     unsigned may_be_new;
-    bool predicts_untrained; /* whether --do_predict without training draws these parts, with a warning */
+    bool predicts_untrained; /* --do_predict without training draws these parts, with a warning */
 
-    /* For a dry run: adds the files of the task's own options that are not there; NULL: it has none. */
+    /* Adds, for a dry run, the files of the task's own options that are not there; NULL: it has none. */
     void (*find_missing)(const void *options, struct missing *missing);
 
     /* Reads the files that the options ask for, and sets f->train, f->heldout and f->predict.  It may keep
@@ -75,7 +75,7 @@ struct finetune_task {
 
     void (*set_optimizer)(const void *self, struct optimizer *o);
 
-    bool learns_vectors; /* by nn/vector_head.h: f->train has a `prepare` */
+    bool learns_vectors; /* training uses nn/vector_head.h: f->train has a `prepare` */
 
     /* Writes more files next to the fine-tuned model in `path`; NULL: there are none. */
     struct status (*add_files)(void *self, const char *path);

@@ -61,14 +61,15 @@ struct status finetune_open_model(struct finetune_job *j);
  * wanted. */
 struct status finetune_load_weights(struct finetune_job *j);
 
-/* For a dry run.  True if an input is missing; each missing one is named.  Then finetune_assume takes the
- * model as --config_file says it or, without one, --init_checkpoint: NULL where neither is there; and the
- * batches as the flags alone say. */
+/* Names each missing input, for a dry run; true if there is one.  Then finetune_assume takes the model as
+ * --config_file says it or, without one, --init_checkpoint: NULL where neither is there; and the batches as
+ * the flags alone say. */
 bool finetune_find_missing(void *self, struct missing *m);
 struct status finetune_assume(void *self);
 
-/* On the first rank: STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would
- * replace without a flag that allows it, or a model of another class, which no flag lets it replace. */
+/* Checks the outputs, on the first rank.  STATUS_USAGE names a fine-tuned model, or the file of predictions,
+ * that this run would replace without a flag that allows it, or a model of another class, which no flag lets
+ * it replace. */
 struct status finetune_finished_check(const struct finetune_job *j);
 
 /* With --overwrite_output_dir: removes that model and that file, and the checkpoints of runs of this command;

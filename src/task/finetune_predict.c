@@ -19,7 +19,7 @@ void finetune_keep_score(const struct finetune_job *j, const char *name, double 
     }
 }
 
-/* With training, training is what is timed. */
+/* Runs the request.  With training the profile is of training, not of predictions. */
 static struct status run_request(struct finetune_job *j, struct packer *p, struct request *r)
 {
     const struct finetune_options *o = j->options;

@@ -63,8 +63,8 @@ int64_t finetune_train_steps(const struct finetune_job *j)
     return o->max_steps > 0 ? (int64_t)o->max_steps : per_epoch * (int64_t)o->num_train_epochs;
 }
 
-/* In the replaced script for questions the schedule's length counts examples, not features, so the last few
- * steps run at rate 0 (docs/quirks.md). */
+/* Steps of the schedule.  In the replaced script for questions their number counts examples, not features, so
+ * the last few steps run at rate 0 (docs/quirks.md). */
 static int64_t schedule_steps(const struct finetune_job *j)
 {
     const struct finetune_options *o = j->options;

@@ -21,7 +21,7 @@ struct health_options {
     double spike_z;       /* deviations above the mean that are a spike; 0: no check */
     int64_t spike_window; /* steps, 2 to HEALTH_MOST_WINDOW; nothing is a spike before the window is full */
     int64_t spike_skip;   /* steps before a spike that are left out with it */
-    int64_t spike_rollbacks; /* at most HEALTH_MOST_ROLLBACKS; the spike after them ends the run */
+    int64_t spike_rollbacks; /* rollbacks, at most HEALTH_MOST_ROLLBACKS; the spike after them ends the run */
 };
 
 /* Steps of the phase, from first to last, whose updates are left out. */

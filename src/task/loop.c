@@ -16,7 +16,7 @@ static struct status join_ranks(struct loop *l)
     TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->settings->output_dir,
                         l->ranks.world.rank));
     TRY(launcher_timeout(&config.deadline_s));
-    config.deadline_s /= 2; /* before the others give this rank up */
+    config.deadline_s /= 2; /* the limit ends before the others give this rank up */
     config.record = record;
     return trainer_join(l->trainer, &l->ranks.world, &config);
 }

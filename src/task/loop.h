@@ -40,7 +40,7 @@ struct loop_task {
     /* Called if the run continues from a checkpoint of another phase.  NULL: this task has only one phase. */
     struct status (*begin_phase)(void *self, const struct run_state *saved, const char *path);
 
-    bool saves_at_end; /* after the last step, not only when a save is due */
+    bool saves_at_end; /* a save follows the last step, not only when one is due */
 };
 
 struct loop {
@@ -92,7 +92,7 @@ struct status loop_open(struct loop *l);
  * longer fell. */
 bool loop_is_over(const struct loop *l);
 
-/* With early stopping, after the last step: gives the trainer the weights of the best checkpoint. */
+/* Gives the trainer the weights of the best checkpoint, with early stopping after the last step. */
 struct status loop_take_best(struct loop *l);
 
 /* Runs the steps up to last_step, or until early stopping ends the run; STATUS_PREEMPTED after a signal, with

@@ -124,7 +124,7 @@ static struct status go_back(struct loop *l, const struct checkpoint *c, const s
     l->state.health.n_left_out = known->n_left_out;
     memcpy(l->state.health.left_out, known->left_out, sizeof known->left_out);
     l->compared_step = 0; /* the same steps come with other weights */
-    l->saved_step = -1;   /* and this one's checkpoint does not know what is left out */
+    l->saved_step = -1;   /* the checkpoint does not know what is left out */
     return together_is_first(&l->ranks.world)
                ? checkpoint_dir_remove_between(l->checkpoints, l->state.global_step, spike)
                : status_ok();

@@ -20,7 +20,7 @@ struct mesh_stage_forecast {
 
 struct mesh_forecast {
     struct mesh_stage_forecast slowest; /* the stage that computes and exchanges longest, a micro-batch */
-    double turns_s; /* from the first forward of a step to its last backward, of all stages */
+    double turns_s; /* time from the first forward of a step to its last backward, of all stages */
     double tied_s;  /* exchange of the parameter that the first and the last stage have in common */
     /* the longest of any stage */
     double replicas_s, update_s;

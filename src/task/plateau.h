@@ -11,10 +11,10 @@
 
 /* The state of training relative to the loss of word frequencies. */
 enum plateau_stage {
-    PLATEAU_UNKNOWN, /* not evaluated yet, or above it */
+    PLATEAU_UNKNOWN, /* the loss is not evaluated yet, or above it */
     PLATEAU_ON,      /* the loss is within a tenth of it: logged once */
-    PLATEAU_LONG,    /* on it or above for longer than usual: logged once, with advice */
-    PLATEAU_BEHIND,  /* it has left the plateau: logged once, if it was on it before */
+    PLATEAU_LONG,    /* the loss is on it or above for longer than usual: logged once, with advice */
+    PLATEAU_BEHIND,  /* the loss has left it: logged once, if it was on it before */
 };
 
 struct plateau {

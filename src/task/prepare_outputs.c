@@ -161,7 +161,7 @@ static struct status move(const struct prepare_config *c, const struct unit *u, 
     char parent[FILE_PATH_BYTES];
     (void)c, (void)context;
     if (!file_exists(u->from)) {
-        return status_ok(); /* there is none, or it was moved before the run was interrupted */
+        return status_ok(); /* no such output, or it was moved before the run was interrupted */
     }
     file_parent(parent, u->name);
     TRY(file_make_directories(parent));

@@ -72,7 +72,7 @@ static double percent_done(const struct run *r)
     return 100 * (double)r->at.done_bytes / (double)r->corpus->files.total_bytes;
 }
 
-/* Without a state: begins anew, unless the run to resume was killed when it was already done. */
+/* Begins anew without a state, unless the run to resume was killed when it was already done. */
 static struct status begin_without_state(struct run *r, bool *is_done)
 {
     const struct prepare_config *c = r->config;

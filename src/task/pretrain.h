@@ -20,7 +20,7 @@ struct pretrain_kind; /* task/pretrain_kind.h */
 
 /* Losses of held-out text, in nats; NAN where there was no evaluation. */
 struct pretrain_losses {
-    double before, after; /* before the first step of a run that begins, and after the last */
+    double before, after; /* losses before the first step of a run that begins, and after the last */
 };
 
 /* The flags of every pre-training command. */
@@ -36,7 +36,7 @@ struct pretrain_options {
     const json_t *config;   /* the configuration, if flags or a model give it; NULL: config_file.  Borrowed */
     const char *config_from; /* the model that gives it; NULL: the flags */
     int64_t vocab_multiple;  /* rows are rounded up to it where no configuration says them; 0: no rounding */
-    bool load_universal;     /* in load_dir, a universal checkpoint of Megatron-DeepSpeed */
+    bool load_universal;     /* load_dir has a universal checkpoint of Megatron-DeepSpeed */
     const char *optimizer;   /* a name of optim/optimizer.h */
     const char *loss_norm;   /* "global" or "micro" */
     const char *schedule;    /* "poly", "poly_constant", "linear", "constant", "warmup" or "anneal" */
@@ -49,7 +49,7 @@ struct pretrain_options {
     int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;
     int64_t eval_samples;
-    bool eval_on_start; /* before the first step too */
+    bool eval_on_start; /* evaluate before the first step too */
     int64_t eval_iters; /* batches of an evaluation, which follow those of the last one; 0: eval_samples */
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double constant_proportion, scheduler_degree, weight_decay, max_grad_norm;

@@ -14,7 +14,7 @@ struct pretrain_inputs {
     struct model *model;              /* owned; NULL in a dry run without --config_file */
     struct pretrain_data train, heldout, test;
     struct batch_limits limits; /* limits of every batch of all data */
-    bool assumed;               /* by pretrain_inputs_assume: there is no data */
+    bool assumed;               /* pretrain_inputs_assume set them: there is no data */
     struct run_part part;       /* part of the run that is done */
 };
 
@@ -23,7 +23,7 @@ struct pretrain_inputs {
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o,
                                    struct run_part part);
 
-/* For a dry run.  True if an input is missing; each one that the run does not make is named. */
+/* Names, for a dry run, each missing input that the run does not make; true if an input is missing. */
 bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m);
 
 /* Instead of opening the inputs, sets limits and model as the flags alone say. */
@@ -35,7 +35,7 @@ void pretrain_inputs_close(struct pretrain_inputs *in);
 /* Frees what made the batches of held-out data, once they are made.  A store stays open. */
 void pretrain_inputs_release_heldout(struct pretrain_inputs *in);
 
-/* Before the first step: makes what only training needs. */
+/* Makes what only training needs, before the first step. */
 struct status pretrain_inputs_begin(struct pretrain_inputs *in, const struct pretrain_options *o);
 
 /* Adds the token stores to the check that runs while training begins. */

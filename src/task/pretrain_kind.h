@@ -27,18 +27,18 @@ struct pretrain_data {
     void *self;                         /* the row's own */
     const struct token_store *store; /* store that it draws from, checked while training begins; NULL: none */
     char store_path[PRETRAIN_PATH_BYTES]; /* the prefix of its files */
-    const struct token_balance *balance;  /* how it deals sequences out to ranks; NULL: it does not */
+    const struct token_balance *balance;  /* balance by which sequences are dealt to ranks; NULL: none */
     char id[160];                         /* equal for equal samples; of training data it is run_state's */
     int64_t longest;                      /* tokens of a sample */
     bool has_length;                      /* the files say how long samples are, not --max_seq_length */
-    double steps_per_epoch;               /* not a whole number */
+    double steps_per_epoch;               /* steps that take all samples once; need not be whole */
 };
 
 /* A kind of directory to train on. */
 struct pretrain_source {
     const char *name;      /* name in messages: "token store" */
-    bool needs_vocabulary; /* else a run can do without */
-    bool of_prefix;        /* it is for the commands whose data is a PREFIX (run_flag_names) */
+    bool needs_vocabulary; /* training needs a vocabulary */
+    bool of_prefix;        /* source of commands whose data is a PREFIX (run_flag_names) */
 
     /* Whether the directory holds such data, to train on or held out; sets where it lies. */
     bool (*recognises)(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout);
@@ -57,7 +57,7 @@ struct pretrain_source {
     struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o);
 
-    /* Before the first step, on all ranks: makes what only training needs.  NULL: nothing. */
+    /* Makes what only training needs, before the first step, on all ranks.  NULL: nothing. */
     struct status (*begin)(struct pretrain_data *d, const struct pretrain_options *o);
 
     /* Adds what it draws from to the check that runs while training begins.  NULL: d->store is all. */
@@ -81,7 +81,7 @@ struct pretrain_kind {
     const struct model_family *family;
     enum model_task foreign_task; /* task whose tensors runs of other programs have */
     unsigned may_be_new; /* 1 << part for each head that a model to start from may lack (enum names_part) */
-    const struct pretrain_source *const *sources; /* in the order in which they are asked; NULL ends them */
+    const struct pretrain_source *const *sources; /* sources in the order of asking; NULL ends them */
 
     /* Parts of the message about data that none recognises: what a directory lacks, and what it should be. */
     const char *lacks, *wants;

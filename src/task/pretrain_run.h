@@ -40,7 +40,7 @@ struct pretrain_run {
     struct pretrain_inputs in;
     struct run_progress progress;
     struct evaluation evaluation;
-    struct validation validation, test; /* with eval_iters; source NULL: there is no such data */
+    struct validation validation, test; /* used with eval_iters; source NULL: there is no such data */
     struct plateau plateau;
     char advice[96]; /* viewed by `plateau` */
     struct pace pace;

@@ -18,7 +18,7 @@ struct run_task {
     /* STATUS_USAGE names flags that do not go together.  The batch is that of all ranks. */
     struct status (*check)(void *self);
 
-    /* For a dry run.  True if an input is missing; each missing one is named. */
+    /* Names each missing input, for a dry run; true if there is one. */
     bool (*find_missing)(void *self, struct missing *m);
 
     /* Opens model and data, and sets r->model, r->tokenizer and r->limits.  `assume` does it from the flags
@@ -38,7 +38,8 @@ struct run_task {
     /* The most disk space that checkpoints and models take at one time. */
     uint64_t (*disk_bytes)(const void *self, const struct trainer_plan *plan);
 
-    /* On the first rank, once the output directory is this run's: checks or removes the model there. */
+    /* Checks or removes the model in the output directory, on the first rank, once the directory is this
+     * run's. */
     struct status (*claim)(void *self);
 
     /* Loads the weights and the position to start from. */
@@ -58,7 +59,7 @@ struct run {
     const struct run_task *task;
     void *self;
     struct run_settings *settings; /* settings of all ranks once the run has begun; borrowed */
-    bool learns;                   /* else it only predicts */
+    bool learns;                   /* the run trains; else it only predicts */
 
     struct comm world;
     struct backend backend;

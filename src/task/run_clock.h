@@ -22,11 +22,11 @@
 enum { RUN_CLOCK_LONGEST_S = 600, RUN_CLOCK_MOST_STEPS = 100 };
 
 struct run_clock {
-    double total_s;            /* seconds of the complete run */
-    double elapsed_s;          /* until the latest reading; of the interrupted runs before this one, too */
-    double step_s;             /* seconds of the latest step; 0: none yet */
-    int64_t last_ns;           /* the latest reading; 0: none yet */
-    double part;               /* part of the run that was done at the latest reading */
+    double total_s;   /* seconds of the complete run */
+    double elapsed_s; /* seconds until the latest reading; of the interrupted runs before this one, too */
+    double step_s;    /* seconds of the latest step; 0: none yet */
+    int64_t last_ns;  /* the latest reading; 0: none yet */
+    double part;      /* part of the run that was done at the latest reading */
     _Atomic double part_of[2]; /* step s has that of s % 2 */
 };
 
@@ -51,7 +51,7 @@ double run_clock_part_after_step(const struct run_clock *c);
  * until the step ends.  Any thread may ask. */
 double run_clock_part(const struct run_clock *c, int64_t step);
 
-/* How much of a run is done: by its clock, or else by its steps.  Does not move while a loader uses it. */
+/* Progress of a run, by its clock or else by its steps.  Does not move while a loader uses it. */
 struct run_progress {
     int64_t n_steps;
     struct run_clock clock; /* total_s 0: there is none */

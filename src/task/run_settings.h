@@ -19,7 +19,7 @@
 struct run_flag_names {
     const char *data, *output, *resume, *batch; /* "--input_dir", ... */
     const char *command;                        /* "pretrain" */
-    bool tunes;     /* it is one of fine-tuning, whose checkpoints are its own (task/own_files.h) */
+    bool tunes;     /* a command of fine-tuning, whose checkpoints are its own (task/own_files.h) */
     bool of_prefix; /* the data is the PREFIX of PREFIX.idx and PREFIX.bin, whose split has all parts; else a
                      * directory */
 };

@@ -14,7 +14,7 @@ struct entry {
     enum kind kind;
     size_t offset;
     bool setting;  /* a setting by the user, not part of the position */
-    bool optional; /* not in files of earlier versions, nor, if it is of the position, where it is 0 */
+    bool optional; /* absent in files of earlier versions and, if it is of the position, where it is 0 */
 };
 
 #define ENTRY(name, kind, setting)                                                                           \

@@ -213,7 +213,8 @@ static struct status run_plain(struct step_latency *l, struct trainer *t, const 
     return status_ok();
 }
 
-/* On the host nothing is recorded, and timed ops are as fast as others. */
+/* Measures the latency too, but not of training on the host: there nothing is recorded, and timed ops are as
+ * fast as others. */
 static struct status run_all(struct step_times *times, const struct step_bench *b, struct trainer *t,
                              const struct batch_step *step, int64_t n_steps)
 {

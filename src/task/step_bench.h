@@ -11,7 +11,7 @@
 
 /* A model to measure on sequences of random tokens, and its planned work. */
 struct step_bench {
-    /* with its model, which the caller owns; limits are set by step_bench_plan */
+    /* configuration with its model, which the caller owns; limits are set by step_bench_plan */
     struct trainer_config config;
     struct backend plain; /* backend for the ceilings, without the wrappers around config.ops */
     struct ceiling_size ceiling_size;

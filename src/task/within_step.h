@@ -28,7 +28,7 @@ struct within_step {
     int64_t stride; /* rounds between decisions */
 };
 
-/* In-phase step `step` begins; the batch is this rank's, with the counts of all. */
+/* Begins in-phase step `step`; the batch is this rank's, with the counts of all. */
 void within_step_begin(struct within_step *w, int64_t step, const struct batch_step *batch);
 
 /* struct micro_hook's next: *abandons if some rank was asked to stop.  Before its last micro-batch a rank

@@ -27,7 +27,7 @@ struct finetuning {
     json_t *config;
     char train[FILE_PATH_BYTES], heldout[FILE_PATH_BYTES]; /* prefixes of stores */
     char split[32];
-    int64_t n_windows; /* to train on */
+    int64_t n_windows; /* windows to train on */
     struct pretrain_losses losses;
     struct dir_lock lock; /* lock of output_dir, with the stores in it */
 };

@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* strsep */
+#define _GNU_SOURCE /* strsep */
 /* kiln glue: fine-tunes and scores a model on GLUE's small tasks (Wang et al. 2018, arXiv:1804.07461), each
  * by `kiln classify --seeds`, and prints each task's measure and their mean.
  *

@@ -45,9 +45,11 @@ bool option_next(struct option_walk *w, const struct command *c)
     }
     if (w->row.kind == OPTION_SAME) {
         struct option_walk all = {0};
-        while (next_row(&all, c) && strcmp(all.row.name, w->row.means) != 0) {
+        bool is_found = false;
+        while (!is_found && next_row(&all, c)) {
+            is_found = strcmp(all.row.name, w->row.means) == 0;
         }
-        CHECK(strcmp(all.row.name, w->row.means) == 0, "kiln %s has no flag %s", c->name, w->row.means);
+        CHECK(is_found, "kiln %s has no flag %s", c->name, w->row.means);
         all.row.name = w->row.name;
         all.row.help = w->row.help;
         all.row.required = false;
@@ -324,7 +326,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     const char *value = strchr(name, '=');
     size_t n = value == NULL ? strlen(name) : (size_t)(value - name);
     const char *next = value_after(c, argc, argv, *i);
-    struct option found;
+    struct option found = {0};
     const struct option *o = &found;
     TRY(find(c, name, n, &found));
     bool adds = o->adds && option_was_given(c, args, o->name);

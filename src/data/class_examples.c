@@ -359,14 +359,14 @@ static struct status encode_row(struct class_examples *e, int64_t row, struct to
 }
 
 struct status class_examples_encode(struct class_examples *e, struct tokenizer_scratch *scratch,
-                                    int64_t max_seq_length, const struct label_kind *k)
+                                    int64_t max_seq_length, const struct label_kind *kind)
 {
     TRY(encoded_texts_init(&e->texts, scratch->tokenizer, max_seq_length, "a text to classify"));
-    e->texts.width = label_kind_width(k->model);
+    e->texts.width = label_kind_width(kind->model);
     int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
     struct status s = labels != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for labels");
     for (int64_t row = 0; row < e->table.n_rows && !failed(s); row++) {
-        s = encode_row(e, row, scratch, k, labels);
+        s = encode_row(e, row, scratch, kind, labels);
     }
     free(labels);
     return s;

@@ -45,7 +45,7 @@ struct status class_examples_names(const struct class_examples *e, enum label_pr
 
 /* Fills e->texts, with labels if they were read.  STATUS_DATA: as above, or a label is not of the kind. */
 struct status class_examples_encode(struct class_examples *e, struct tokenizer_scratch *scratch,
-                                    int64_t max_seq_length, const struct label_kind *labels);
+                                    int64_t max_seq_length, const struct label_kind *kind);
 
 /* Fills e->texts with both texts of each pair as sequences of their own, and e->scores with the numbers of
  * the column of labels, if there is one.  STATUS_DATA: there is no second text, or a score is no number. */

@@ -281,18 +281,18 @@ static struct status encode_sentence(struct tag_examples *e, int64_t sentence,
 }
 
 struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
-                                  int64_t max_seq_length, const struct label_kind *k)
+                                  int64_t max_seq_length, const struct label_kind *kind)
 {
     TRY(encoded_texts_init(&e->texts, scratch->tokenizer, max_seq_length, "a sentence to label"));
     e->texts.of_tokens = true;
-    e->texts.width = label_kind_width(k->model);
+    e->texts.width = label_kind_width(kind->model);
     FAIL_IF(max_seq_length < input_form_n_special(&e->texts.frame.one) + 1, STATUS_USAGE,
             "%lld tokens leave no room for a word beside the special tokens", (long long)max_seq_length);
     TRY(tokenizer_require(scratch->tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));
     int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
     struct status s = labels != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for labels");
     for (int64_t i = 0; i < e->n && !failed(s); i++) {
-        s = encode_sentence(e, i, scratch, k, labels);
+        s = encode_sentence(e, i, scratch, kind, labels);
     }
     free(labels);
     return s;

@@ -60,7 +60,7 @@ struct status tag_examples_names(const struct tag_examples *e, enum label_proble
 /* Fills e->texts, with labels if they were read.  STATUS_DATA: a word has no label, or one that is not of the
  * kind.  STATUS_USAGE: max_seq_length leaves no token for a word. */
 struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
-                                  int64_t max_seq_length, const struct label_kind *labels);
+                                  int64_t max_seq_length, const struct label_kind *kind);
 
 /* The labels of an encoded word, [texts.width], as the batch holds them; and the row of its first piece
  * among the tokens of all texts. */

@@ -32,8 +32,11 @@ static int64_t count_of(const struct tensor_slice *s)
 /* Columns of a tensor, seen as a matrix of its slowest dim by all others. */
 static int64_t all_columns(const struct tensor_slice *s)
 {
-    int64_t n = count_of(s);
-    return s->n_dims > 0 && n > 0 ? n / s->dims[0] : n;
+    int64_t n = count_of(s) > 0;
+    for (int i = 1; i < s->n_dims; i++) {
+        n *= s->dims[i];
+    }
+    return n;
 }
 
 /* Elements of the columns that the slice is of. */

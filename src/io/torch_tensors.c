@@ -330,7 +330,10 @@ static struct status malformed_array(const char *source)
 static struct status read_bytes(struct torch_array *a, struct pickle *p, const struct pickle_node *node,
                                 const char *source)
 {
-    if (node != NULL && node->kind == PICKLE_BYTES) {
+    if (node == NULL) {
+        return malformed_array(source);
+    }
+    if (node->kind == PICKLE_BYTES) {
         a->data = (const unsigned char *)node->text.data;
         a->n = node->text.n;
         return status_ok();

@@ -302,12 +302,11 @@ static struct status store(struct reading *r, const struct key *k, const char *k
                               : json_get_string(block, r->path, name, false, at);
     }
     bool fits = k->max <= k->min || (value >= k->min && value <= k->max);
-    return fits ? status_ok()
-           : isinf(k->max)
-               ? status_error(STATUS_DATA, "%s: \"%s\" is %.10g, but must be at least %g", r->path, key,
-                              value, k->min)
-               : status_error(STATUS_DATA, "%s: \"%s\" is %.10g, but must be between %g and %.10g", r->path,
-                              key, value, k->min, k->max);
+    FAIL_IF(!fits && isinf(k->max), STATUS_DATA, "%s: \"%s\" is %.10g, but must be at least %g", r->path, key,
+            value, k->min);
+    FAIL_IF(!fits, STATUS_DATA, "%s: \"%s\" is %.10g, but must be between %g and %.10g", r->path, key, value,
+            k->min, k->max);
+    return status_ok();
 }
 
 static struct status read_block(struct reading *r, const json_t *block, const char *path);

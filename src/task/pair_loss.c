@@ -140,7 +140,7 @@ struct status pair_loss(double *loss, double *gradients, const struct pair_vecto
 {
     size_t n = (size_t)(2 * p->n), width = (size_t)p->width;
     struct losing l = {.p = p,
-                       .units = malloc((n * width + 1) * sizeof(double)),
+                       .units = calloc(n * width + 1, sizeof(double)),
                        .lengths = malloc((n + 1) * sizeof(double)),
                        .row = malloc((n + 1) * sizeof(double)),
                        .du = gradients};

@@ -194,9 +194,9 @@ struct status pair_step_prepare(struct pair_step *p, struct trainer *t, struct b
                        .n_slots = 2 * n_most * (n_pairs / batch->n_all_micro)};
     s.row_bytes = sizeof(int64_t) + (size_t)s.n_slots * slot_bytes(s.width);
     s.rows = calloc((size_t)world->size, s.row_bytes);
-    TRY(comm_agree(world,
-                   s.rows != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for vectors")));
-    struct status status = share(p, t, batch, step, world, &s);
+    struct status status = comm_agree(
+        world, s.rows != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for vectors"));
+    status = failed(status) ? status : share(p, t, batch, step, world, &s);
     status = failed(status) ? status : compute_loss(p, batch, world, &s, n_pairs);
     free(s.rows);
     return status;

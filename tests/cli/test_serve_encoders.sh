@@ -6,6 +6,8 @@ kiln=$1
 dir=$(mktemp -d)
 trap 'kill "${pid:-}" 2>/dev/null || true; rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
+! "$kiln" doctor --dry_run | grep "^server *not built in" >/dev/null ||
+    skip microhttpd "this build has no libmicrohttpd; install libmicrohttpd-dev"
 peers=$(dirname "$0")/../peers
 python=${KILN_PYTHON:-}
 

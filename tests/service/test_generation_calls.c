@@ -335,7 +335,7 @@ static void join(struct buf *out, const char *stream, const char *path, int inde
 {
     for (const char *line = stream; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
         const char *json_text = strncmp(line, "data: ", 6) == 0 ? line + 6 : line;
-        json_t *event = json_loadb(json_text, strcspn(json_text, "\n"), 0, NULL);
+        json_t *event = json_loadb(json_text, strcspn(json_text, "\n"), JSON_ALLOW_NUL, NULL);
         const json_t *said = served_at(event, path), *number = served_at(event, "choices.0.index");
         if (json_is_string(said) && (index < 0 || json_integer_value(number) == index)) {
             buf_puts(out, json_string_value(said));

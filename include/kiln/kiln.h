@@ -196,7 +196,7 @@ void kiln_answers_free(struct kiln_answers *answers);
 
 /* How the vectors of all tokens, [CLS] and [SEP] included, become one. */
 enum kiln_pooling {
-    KILN_MODEL_POOLING, /* that of the model files (modules.json, 1_Pooling), else KILN_MEAN */
+    KILN_MODEL_POOLING, /* the one in the model's files (modules.json, 1_Pooling), else KILN_MEAN */
     KILN_CLS,           /* the first token */
     KILN_MAX,           /* the maximum of each number */
     KILN_MEAN,

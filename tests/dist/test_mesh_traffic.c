@@ -13,7 +13,7 @@ enum { STEPS = 2, N_MICRO = 4, SEQUENCES = 2, LENGTH = 16, WORDS = 64, N_LAYERS 
 static const double DEADLINE_S = 120;
 
 struct run {
-    struct trainer_config config; /* of a rank that has the whole model */
+    struct trainer_config config; /* configuration of a rank that has the whole model */
     struct batch_step batch;
     struct mesh_sent sent[RANKS_MOST]; /* by each rank */
 };

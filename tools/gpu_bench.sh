@@ -304,7 +304,7 @@ ops()
     row "LAMB, % of the copies" "$(awk '$1 ~ /^lamb_/ { ms += $3; part += $3 * $(NF - 1) }
         END { if (ms > 0) printf "%.0f", part / ms }' "$work/ops")" - 85
     awk '$1 ~ /layernorm|gelu_backward|^embed|cross_entropy|squares|lamb_/ && $NF == "%" && $4 >= 1 { print $(NF - 1), $1 }' \
-        "$work/ops" | sort -g | head -n 1 >"$work/slowest"
+        "$work/ops" | sort -g | sed -n 1p >"$work/slowest"
     row "slowest memory-bound op, % ($(cut -d ' ' -f 2 "$work/slowest"))" "$(cut -d ' ' -f 1 "$work/slowest")" - 85
 }
 

@@ -9,7 +9,7 @@ dpkg-query -W -f='${Status}\n' 'libcurl4-*-dev' 2>/dev/null | grep 'install ok i
 
 missing=()
 for package in "${required[@]}" "${optional[@]}" "$@"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep 'install ok installed' >/dev/null || missing+=("$package")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -9,7 +9,7 @@ cd "$dir"
 # is_reading PID FILE: whether the process has the file open
 is_reading()
 {
-    ls -l /proc/"$1"/fd 2>/dev/null | grep -q "/$2\$"
+    ls -l /proc/"$1"/fd 2>/dev/null | grep "/$2\$" >/dev/null
 }
 
 # cut_while_reading FILE SIZE command...: stops the command once it has opened the file, cuts it, and lets it go on;

@@ -47,7 +47,7 @@ expect 0 '' "$kiln" prepare --format gpt --vocab_file two/tokenizer.json --input
 generate() { "$kiln" generate --model own --max_new_tokens 4 --temperature 0 "$@" 2>err; }
 [ "$(generate --prompt '' --ids)" = "$(generate --prompt '<end>' --ids)" ] || fail "an empty prompt begins a text: $(cat err)"
 [ "$(printf '\xef\xbb\xbfthe hand\r\n' | generate --ids)" = "$(generate --prompt 'the hand' --ids)" ] || fail "a byte order mark, CR LF"
-generate --prompt 'the hand' --json | grep -qE '^\{"prompt": ?"the hand", ?"text": ?".*", ?"ids": ?\[[0-9, ]+\], ?"end": ?"(end|length)"\}$' ||
+generate --prompt 'the hand' --json | grep -E '^\{"prompt": ?"the hand", ?"text": ?".*", ?"ids": ?\[[0-9, ]+\], ?"end": ?"(end|length)"\}$' >/dev/null ||
     fail "$(generate --prompt 'the hand' --json)"
 # longer than the model reads
 expect 65 '--context_shift goes on without the older half' "$kiln" generate --model own --prompt 'the hand' --max_new_tokens 60

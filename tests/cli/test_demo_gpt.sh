@@ -26,7 +26,7 @@ expect 64 'usage: scripts/demo_gpt.sh' "$scripts/demo_gpt.sh" --now
 awk 'BEGIN { for (i = 1; i <= 1000; i++) printf "%sline %d \\\\n \\\"", i == 1 ? "{\"id\": \"\", \"text\": \"" : "\\n", i; print "\"}" }' |
     LC_ALL=C awk -v OUT="$dir" -f "$scripts/hold_out.awk"
 [ "$(wc -l <"$dir/train.jsonl"), $(wc -l <"$dir/heldout.jsonl")" = "18, 2" ] || fail "$(wc -l "$dir"/*.jsonl)"
-head -n 1 "$dir/heldout.jsonl" | grep -qF '{"text": "line 451 \\n \"\nline 452 \\n \"\n' || fail "$(head -n 1 "$dir/heldout.jsonl")"
+head -n 1 "$dir/heldout.jsonl" | grep -F '{"text": "line 451 \\n \"\nline 452 \\n \"\n' >/dev/null || fail "$(head -n 1 "$dir/heldout.jsonl")"
 expect 0 '' "$kiln" prepare --input "$dir/heldout.jsonl" --format text --output_dir "$dir/read"
 
 # chapter 10 of 11 is held out of both Bibles

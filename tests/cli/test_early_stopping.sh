@@ -44,7 +44,7 @@ read_end()
     # by the losses that were logged, the first of the lowest; the log of a resumed run lacks those of before
     local lowest
     ! grep -q "resumed from" "$dir/log" || return 0
-    lowest=$(sed -n 's/.*step \([0-9]*\) held-out: loss \([0-9.]*\),.*/\2 \1/p' "$dir/log" | sort -s -n -k1,1 | head -1)
+    lowest=$(sed -n 's/.*step \([0-9]*\) held-out: loss \([0-9.]*\),.*/\2 \1/p' "$dir/log" | sort -s -n -k1,1 | sed -n 1p)
     [ -z "$lowest" ] || [ "${lowest#* }" = "$best" ] || fail "step ${lowest#* } has the lowest loss, not $best"
 }
 

@@ -67,9 +67,9 @@ place 4 1 8 5 1 0 1
 place 2 2 8 6 0 1 1
 place 2 4 8 2 0 1 0
 place 2 2 4 0 0 0 0
-number slice_bytes_a_step mesh4x1.5 | grep -qv '^0.0$' || fail "slices send nothing: $(cat "$dir/mesh4x1.5.err")"
+number slice_bytes_a_step mesh4x1.5 | grep -v '^0.0$' >/dev/null || fail "slices send nothing: $(cat "$dir/mesh4x1.5.err")"
 [ "$(number stage_bytes_a_step mesh4x1.5)" = 0.0 ] || fail "one stage sends: $(cat "$dir/mesh4x1.5.err")"
-number bubble mesh2x2.6 | grep -q '^0.25' || fail "the bubble of 2 stages and 4 micro-batches: $(cat "$dir/mesh2x2.6.err")"
+number bubble mesh2x2.6 | grep '^0.25' >/dev/null || fail "the bubble of 2 stages and 4 micro-batches: $(cat "$dir/mesh2x2.6.err")"
 
 # refused, by name: what needs checkpoints or others, a run that is there, ranks that are none
 refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" "${@:2}"; }

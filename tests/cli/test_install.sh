@@ -36,7 +36,7 @@ rm -r "$dir/prefix/share/kiln/configs"
 ! "$dir/prefix/bin/kiln" plan --config_file mini 2>"$dir/log" || fail "a configuration that is not there"
 grep -q '/configs is not a directory' "$dir/log" || fail "$(cat "$dir/log")"
 cp "$source/configs/bert_tiny.json" "$dir/mini" # a file of this name is what is meant
-(cd "$dir" && "$kiln" plan --dry_run --device a100 --config_file mini) 2>/dev/null | grep -q 'model *mini: 2 layers' ||
+(cd "$dir" && "$kiln" plan --dry_run --device a100 --config_file mini) 2>/dev/null | grep 'model *mini: 2 layers' >/dev/null ||
     fail "the file was passed over"
 [ "$("$dir/prefix/bin/kiln" --version)" = "kiln $(pkg-config --modversion kiln)" ] || fail "two versions"
 strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $3 !~ /^kiln_/ { print $3 }')

@@ -133,7 +133,7 @@ echo done
 SH
 expect 0 done "${run[@]}" --num_ranks 2 --max_restarts 2 pretrain "${flags[@]}"
 [ "$(wc -l <words)" = 8 ] && [ "$(grep -c '^A=1$' words)" = 4 ] || fail "starts: $(cat words)"
-! sed -n 1p words | grep -q resume_from || fail "the first start resumes"
+! sed -n 1p words | grep resume_from >/dev/null || fail "the first start resumes"
 [ "$(grep -c -- '--resume_from_checkpoint$' words)" = 3 ] || fail "resumed: $(cat words)"
 grep -qF 'rank 1 on h2 failed after step 7: it ended by signal 9, Killed' err || fail "no name: $(cat err)"
 grep -qF 'from ckpt_9' err || fail "no checkpoint: $(cat err)"
@@ -173,7 +173,7 @@ rm lost
 : >words
 printf 'echo h2 >lost; exit 205\nexit 0\n' >script
 expect 0 "h2 does not answer" "${run[@]}" --hostfile hosts --min_hosts 1 pretrain "${flags[@]}"
-sed -n 3p words | grep -qF -- '-n 8 -H h1:8 ' || fail "the lost host is still used: $(cat words)"
+sed -n 3p words | grep -F -- '-n 8 -H h1:8 ' >/dev/null || fail "the lost host is still used: $(cat words)"
 rm lost
 printf 'echo h2 >lost; exit 205\nexit 0\n' >script
 expect 69 "1 of 2 hosts answer, but 2 are needed; --min_hosts" "${run[@]}" --hostfile hosts --max_restarts 1 pretrain \

@@ -47,7 +47,7 @@ tail -n 1 "$dir/run/log.jsonl" | tr ',' '\n' | tr -d '{}"' | awk -F : '{ is[$1] 
     END { rest = is["seconds"] - is["training_seconds"] - is["evaluation_seconds"]; exit !(is["evaluation_seconds"] > 0 && rest ^ 2 < 1e-12) }' ||
     fail "seconds of training and evaluation: $(tail -n 1 "$dir/run/log.jsonl")"
 raw=$(tail -n 1 "$dir/run/log.jsonl" | sed 's/.*"training_seconds":\([0-9.]*\).*/\1/')
-grep '"raw_train_time"' "$dir/logs/dllogger.json" | tail -n 1 | grep -q "\"raw_train_time\": ${raw:0:6}" || fail "raw_train_time is not $raw"
+grep '"raw_train_time"' "$dir/logs/dllogger.json" | tail -n 1 | grep "\"raw_train_time\": ${raw:0:6}" >/dev/null || fail "raw_train_time is not $raw"
 number='[0-9.e+-]*'
 line="Training Epoch: 0 Training Iteration: [2468]  average_loss : $number  step_loss : $number  learning_rate : $number"
 line="$line  average_training_time_step : $number  average_perf_per_step : $number \$"

@@ -190,7 +190,7 @@ for announced in "bert_1.2b: 40 layers x 1536, 16 heads, feed-forward 6144, voca
     name=${announced%%:*}
     expect 0 "model: $name.json:${announced#*:} parameters, bf16, lans" "$kiln" pretrain --input_dir none --output_dir none \
         --config_file "$configs/$name.json" --autocast --optimizer lans --train_batch_size 16 --dry-run
-    grep -A2 '^model: ' "$dir/err" | tail -1 | grep -q '^memory: weights ' || fail "bytes are not announced: $(cat "$dir/err")"
+    grep -A2 '^model: ' "$dir/err" | tail -1 | grep '^memory: weights ' >/dev/null || fail "bytes are not announced: $(cat "$dir/err")"
     sed -E 's/("hidden_size": )[0-9]+/\132/; s/("num_attention_heads": )[0-9]+/\12/; s/("intermediate_size": )[0-9]+/\164/
         s/("vocab_size": )[0-9]+/\1300/' "$configs/$name.json" >"$dir/$name.json"
     expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name" \
@@ -198,7 +198,7 @@ for announced in "bert_1.2b: 40 layers x 1536, 16 heads, feed-forward 6144, voca
         --optimizer lans --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 \
         --max_steps 3 \
         --checkpoint_activations --eval_steps 0 --disable_progress_bar
-    grep -m 1 'layers x' "$dir/err" | grep -q "^model: $name.json: ${announced#*: }" && fail "$name is not small"
+    grep -m 1 'layers x' "$dir/err" | grep "^model: $name.json: ${announced#*: }" >/dev/null && fail "$name is not small"
     [ -s "$dir/$name/ckpt_3/model.safetensors" ] || fail "$name did not train"
     n=$((n + 1))
 done

@@ -71,7 +71,7 @@ while read -r layers all gated numbers; do
     [ "$(grep -c loss "$dir/gated$layers.losses")" = 10 ] || fail "losses: $(cat "$dir/gated$layers.losses")"
     cmp "$dir/dense$layers.losses" "$dir/gated$layers.losses" || fail "$all layers with $gated gated are not $layers layers"
     expect 0 '' "$kiln" export --model "$dir/gated$layers/ckpt_10" --output_dir "$dir/exported$layers"
-    tr -d ' \n' <"$dir/exported$layers/config.json" | grep -F "\"num_hidden_layers\":$all," | grep -qF "\"gated_layers\":$gated" ||
+    tr -d ' \n' <"$dir/exported$layers/config.json" | grep -F "\"num_hidden_layers\":$all," | grep -F "\"gated_layers\":$gated" >/dev/null ||
         fail "the list: $(cat "$dir/exported$layers/config.json")"
     # files of the original have weights of gated layers too
     "$kiln" export --model "$dir/start$layers/ckpt_1" --output_dir "$dir/whole$layers" >/dev/null 2>&1

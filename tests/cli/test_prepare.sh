@@ -43,7 +43,7 @@ $prepare --output_dir two 2>log || fail "$(cat log)"
 for f in train.bin train.idx train.json heldout.bin heldout.idx heldout.json vocab.txt; do
     cmp "one/$f" "two/$f" || fail "a rerun gives another $f"
 done
-ls one | grep -q tmp && fail "temporary files remain"
+ls one | grep tmp >/dev/null && fail "temporary files remain"
 
 # A store is replaced only when asked.
 expect_error 64 '--overwrite' $prepare --output_dir one

@@ -37,7 +37,7 @@ grep -qE '^ validation loss at iteration 20 \| lm loss value: [0-9.]+E\+00 \| lm
     fail "no line of a validation"
 grep -q 'tokens of the training text, lose [0-9.]* nats a token on 16 held-out samples' "$dir/err" &&
     grep -q '^iteration 10: 16 held-out samples: lm loss [0-9.]* (6-grams ' "$dir/err" || fail "no counts: $(cat "$dir/err")"
-grep -oE '"event":"(ngram|evaluation)"' "$dir/whole/log.jsonl" | head -n 1 | grep -q ngram || fail "an evaluation did not wait for the counts"
+grep -oE '"event":"(ngram|evaluation)"' "$dir/whole/log.jsonl" | sed -n 1p | grep ngram >/dev/null || fail "an evaluation did not wait for the counts"
 grep -q 'at the end of training for val data' "$dir/out" && ! grep -q 'for test data' "$dir/out" || fail "150 documents: 0 for the test"
 grep -qE '^saving checkpoint at iteration      29 to ' "$dir/out" && grep -q '^Checkpoint Save GB: ' "$dir/out" || fail "no lines of checkpoints"
 grep -q '"learning_rate":0.001,' "$dir/whole/log.jsonl" || fail "log.jsonl has no rate of a step"
@@ -67,7 +67,7 @@ expect 64 'needs --lr' few none
 same() { cmp "$dir/whole/ckpt_29/$2" "$dir/$1/ckpt_29/$2" || fail "$2 of $1 differs"; }
 same_run() { same "$1" model.safetensors && same "$1" optimizer.safetensors && same "$1" trainer_state.json; }
 for _ in 1 2 3; do train cut --exit-interval 13 || fail "$(cat "$dir/err")"; done
-ls "$dir/cut" | grep -q ckpt_26 || fail "no checkpoint at the interval"
+ls "$dir/cut" | grep ckpt_26 >/dev/null || fail "no checkpoint at the interval"
 same_run cut
 train timed --exit-duration-in-mins 1e-6 || fail "$(cat "$dir/err")"
 [ -d "$dir/timed/ckpt_1" ] || fail "it did not end after the first step: $(ls "$dir/timed")"

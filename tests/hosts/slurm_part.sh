@@ -53,7 +53,7 @@ CONF
 }
 
 # job_shows TEXT: the job's record has it
-job_shows() { "$hosts" exec h1 scontrol show job "$job" 2>/dev/null | grep -qE -- "$1"; }
+job_shows() { "$hosts" exec h1 scontrol show job "$job" 2>/dev/null | grep -E -- "$1" >/dev/null; }
 job_ends()
 {
     local i

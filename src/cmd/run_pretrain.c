@@ -173,6 +173,9 @@ static const struct option options[] = {
     OPTION_INT_ROW("eval_samples", PRETRAIN(eval_samples), "512", 1, 1e9,
                    "number of held-out sequences in an evaluation"),
     NGRAM_ROW(GPT(ngram_tokens), "of a decoder, "),
+    OPTION_WORDS_ROW("sample_prompts", PRETRAIN(sample_prompts), "TEXT...",
+                     "at each evaluation, log and show in the report how the model continues these texts, or "
+                     "fills their [MASK]; needs the vocabulary"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
     PROGRESS_BAR_ROW(AT(disable_progress_bar)),

@@ -488,6 +488,15 @@ void metrics_ngram(struct metrics *m, const struct ngram_score *score)
              exp(score->loss), score->seconds);
 }
 
+void metrics_sample(struct metrics *m, int64_t step, const char *prompt, const char *text, size_t n)
+{
+    metrics_event(m, "sample",
+                  json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)step, "global_step",
+                            (json_int_t)(m->phase_offset + step), "prompt", json_text(prompt), "text",
+                            json_stringn(text, n)));
+    log_info("step %lld, \"%s\": %.*s", (long long)step, prompt, (int)n, text);
+}
+
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns)
 {

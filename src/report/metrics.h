@@ -122,6 +122,9 @@ void metrics_ngram(struct metrics *m, const struct ngram_score *score);
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns);
 
+/* Logs what the model makes of a prompt, text[0..n) in UTF-8: one line, and the event "sample". */
+void metrics_sample(struct metrics *m, int64_t step, const char *prompt, const char *text, size_t n);
+
 /* Logs an evaluation of held-out samples that no other evaluation has: one line, which begins with `of`, the
  * place of the run; and the event "evaluation" with `plots`, else "test". */
 void metrics_validation(struct metrics *m, int64_t step, const struct trainer_result *r, const char *of,

@@ -4,6 +4,7 @@
 #include "core/progress.h"
 #include "io/file.h"
 #include "report/report_chart.h"
+#include "report/report_samples.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -302,10 +303,18 @@ static void append_score_rows(struct buf *b, const struct run_log *logs, int n_l
     json_decref(keys);
 }
 
+static void append_samples(struct buf *b, const struct run_log *log)
+{
+    json_t *table = report_samples_table(log);
+    report_table_append(b, table);
+    json_decref(table);
+}
+
 /* The tables of a run's events. */
 static void append_tables(struct buf *b, const struct run_log *logs, int n_logs)
 {
     for (int r = 0; r < n_logs; r++) {
+        append_samples(b, &logs[r]);
         const char *name;
         json_t *event;
         json_object_foreach(logs[r].latest, name, event)

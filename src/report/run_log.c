@@ -71,6 +71,17 @@ static int64_t global_step_of(struct run_log *log, const json_t *event, int phas
     return global >= 0 ? global : step + (phase == 2 ? log->phase2_from : 0);
 }
 
+/* Drops samples of this step in the phase and later ones. */
+static void drop_samples(struct run_log *log, int64_t step)
+{
+    for (size_t n = json_array_size(log->samples); n > 0; n--) {
+        if (global_step_of(log, json_array_get(log->samples, n - 1), 1) < step) {
+            return;
+        }
+        json_array_remove(log->samples, n - 1);
+    }
+}
+
 static void take_value(float *value, const json_t *event, const char *key)
 {
     const json_t *number = json_object_get(event, key);
@@ -142,6 +153,7 @@ static void take_start(struct run_log *log, json_t *event, int phase)
         int64_t done = global_step_of(log, event, phase);
         drop_from(&log->steps, done + 1);
         drop_from(&log->evaluations, done + 1);
+        drop_samples(log, done + 1);
         if (phase == 1) {
             json_object_clear(log->starts);
             json_object_clear(log->latest);
@@ -183,7 +195,9 @@ static struct status take_event(struct run_log *log, json_t *event)
     if (strcmp(name, "evaluation") == 0) {
         return take_row(log, event, phase, true);
     }
-    if (start) {
+    if (strcmp(name, "sample") == 0) {
+        json_array_append(log->samples, event);
+    } else if (start) {
         take_start(log, event, phase);
     } else {
         json_object_set(log->latest, name, event);
@@ -237,12 +251,14 @@ struct status run_log_parse(struct run_log *log, const char *run, const char *te
         .name = name_of(run),
         .starts = json_object(),
         .latest = json_object(),
+        .samples = json_array(),
         .phase2_from = -1,
         .first_s = NAN,
         .last_s = NAN,
     };
     struct status s = status_error(STATUS_MEMORY, "out of memory for the log of %s", run);
-    if (log->path != NULL && log->name != NULL && log->starts != NULL && log->latest != NULL) {
+    if (log->path != NULL && log->name != NULL && log->starts != NULL && log->latest != NULL &&
+        log->samples != NULL) {
         s = parse_lines(log, text, n);
     }
     if (failed(s)) {
@@ -273,5 +289,6 @@ void run_log_close(struct run_log *log)
     free(log->evaluations.rows);
     json_decref(log->starts);
     json_decref(log->latest);
+    json_decref(log->samples);
     *log = (struct run_log){0};
 }

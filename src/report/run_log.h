@@ -50,6 +50,7 @@ struct run_log {
     struct run_rows steps, evaluations;
     json_t *starts;   /* phase ("1", "2") -> the last event that started or resumed it */
     json_t *latest;   /* event -> the last one of that name, except starts, steps and evaluations */
+    json_t *samples;  /* the events "sample", by ascending step */
     int64_t n_starts; /* number of times that it was started */
     int64_t n_unreadable;
     int64_t phase2_from;    /* global step at which phase 2 begins; -1: none */

@@ -620,3 +620,34 @@ struct status generate(struct session *s, const struct generation_source *source
     generator_fini(&r);
     return status;
 }
+
+/* The only prompt, which is given once. */
+static struct status next_of_one(void *self, bool may_wait, struct generation **next)
+{
+    struct generation **given = self;
+    (void)may_wait;
+    *next = *given;
+    *given = NULL;
+    return status_ok();
+}
+
+static struct status told_of_one(void *self, struct generation *g)
+{
+    (void)self;
+    return g->status;
+}
+
+struct status generate_one(struct buf *out, struct session *s, const char *prompt, size_t n,
+                           const struct generate_options *o)
+{
+    struct generation g, *given = &g;
+    const struct generation_source source = {.next = next_of_one, .told = told_of_one, .self = &given};
+    struct status status = generation_init(&g, s, &s->scratch, prompt, n, o, 1);
+    status = failed(status) ? status : packer_explain(&s->packer, generate(s, &source, NULL));
+    if (!failed(status)) {
+        buf_append(out, buf_text(&g.text), g.text.n);
+        status = buf_status(out);
+    }
+    generation_fini(&g);
+    return status;
+}

@@ -138,4 +138,8 @@ struct status generator_step(struct generator *r, bool may_wait, bool *more);
 struct status generate(struct session *s, const struct generation_source *source,
                        struct generate_times *times);
 
+/* Continues one prompt, and appends what follows it. */
+struct status generate_one(struct buf *out, struct session *s, const char *prompt, size_t n,
+                           const struct generate_options *o);
+
 #endif

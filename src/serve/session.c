@@ -342,20 +342,33 @@ static struct status shape_over(struct batch_limits *limits, enum model_task *ta
     return task_on(task, &model->dir);
 }
 
-static struct status open_over(struct session *s, const struct session *model, enum model_task task,
-                               struct session_options o)
+/* The options, with the device and the dtype of weights that are there. */
+static struct session_options options_over(const struct network *owner, struct session_options o)
 {
-    const struct network_config *owner = &model->net.config;
-    struct batch_limits limits;
-    o.backend = (struct backend){owner->device, owner->ops};
-    o.dtype = owner->precision.dtype;
-    o.int8 = owner->precision.int8;
-    TRY(shape_over(&limits, &task, model, &o));
-    TRY(model->dir.family->create(&s->model, model->dir.config, task));
-    struct network_config config = config_of(s->model, limits, &o);
+    o.backend = (struct backend){owner->config.device, owner->config.ops};
+    o.dtype = owner->config.precision.dtype;
+    o.int8 = owner->config.precision.int8;
+    return o;
+}
+
+static struct status open_over(struct session *s, const struct session_weights *w, enum model_task task,
+                               struct batch_limits limits, const struct session_options *o)
+{
+    TRY(w->family->create(&s->model, w->config, task));
+    struct network_config config = config_of(s->model, limits, o);
     TRY(init_scratch(s, task));
-    TRY(network_init_shared(&s->net, &config, &model->net));
+    TRY(network_init_shared(&s->net, &config, w->net));
     return init_packer(s);
+}
+
+static struct status open_over_model(struct session *s, const struct session *model, enum model_task task,
+                                     struct session_options o)
+{
+    const struct session_weights w = {&model->net, model->dir.family, model->dir.config, model->tokenizer};
+    struct batch_limits limits;
+    o = options_over(w.net, o);
+    TRY(shape_over(&limits, &task, model, &o));
+    return open_over(s, &w, task, limits, &o);
 }
 
 struct status session_open_shared(struct session *s, const struct session *model, enum model_task task,
@@ -367,7 +380,24 @@ struct status session_open_shared(struct session *s, const struct session *model
                           .sentence = &model->files,
                           .scores = model->scores,
                           .batch_tokens = model->batch_tokens};
-    struct status status = open_over(s, model, task, *o);
+    struct status status = open_over_model(s, model, task, *o);
+    if (failed(status)) {
+        session_close(s);
+    }
+    return status;
+}
+
+struct status session_open_weights(struct session *s, const struct session_weights *w, enum model_task task,
+                                   const struct session_options *o)
+{
+    const struct session_options over = options_over(w->net, *o);
+    int64_t length = w->family->sizes(w->config).max_length, tokens = batch_tokens_on(over.backend.device);
+    *s = (struct session){.tokenizer = w->tokenizer,
+                          .max_length = length,
+                          .text_length = length,
+                          .sentence = &s->files,
+                          .batch_tokens = tokens};
+    struct status status = open_over(s, w, task, limits_of(length, task, tokens, &over), &over);
     if (failed(status)) {
         session_close(s);
     }

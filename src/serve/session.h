@@ -83,6 +83,18 @@ struct status session_load_model(struct session *s, const struct session_options
 struct status session_open_shared(struct session *s, const struct session *model, enum model_task task,
                                   const struct session_options *o);
 
+/* Weights in memory that something else holds and may change between calls, such as a trainer. */
+struct session_weights {
+    const struct network *net;
+    const struct model_family *family;
+    const void *config; /* of the family */
+    const struct tokenizer *tokenizer;
+};
+
+/* Opens a session over such weights, which must outlive it, in their dtype; all layers must be here. */
+struct status session_open_weights(struct session *s, const struct session_weights *w, enum model_task task,
+                                   const struct session_options *o);
+
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
 

@@ -347,6 +347,8 @@ static struct status open_inputs(void *self)
     FAIL_IF(o->run.early.patience != 0 && r->in.heldout.source.self == NULL, STATUS_USAGE,
             "--early_stopping_patience needs held-out text: %s has none; give --eval_input_dir",
             o->input_dir);
+    FAIL_IF(o->sample_prompts.n > 0 && r->in.tokenizer.n == 0, STATUS_USAGE,
+            "--sample_prompts needs the vocabulary of the data: give --vocab_file");
     return status_ok();
 }
 

@@ -7,6 +7,7 @@
 #define KILN_TASK_PRETRAIN_H
 
 #include "core/batch_growth.h"
+#include "core/option.h"
 #include "core/ramp.h"
 #include "optim/schedule.h"
 #include "report/deepspeed_log.h"
@@ -49,7 +50,8 @@ struct pretrain_options {
     int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;
     int64_t eval_samples;
-    bool eval_on_start; /* evaluate before the first step too */
+    struct option_words sample_prompts; /* prompts of which each evaluation says what the model makes */
+    bool eval_on_start;                 /* evaluate before the first step too */
     int64_t eval_iters; /* batches of an evaluation, which follow those of the last one; 0: eval_samples */
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double constant_proportion, scheduler_degree, weight_decay, max_grad_norm;

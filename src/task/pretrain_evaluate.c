@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/signals.h"
+#include "task/samples.h"
 #include "task/together.h"
 
 #include <math.h>
@@ -177,6 +178,7 @@ struct status pretrain_evaluate(void *self, double *loss)
     *loss = NAN;
     pretrain_tell_ngrams(r, true);
     TRY(r->options->eval_iters > 0 ? evaluate_next(r, loss) : evaluate_all(r, loss));
+    samples_draw(r);
     r->losses.after = *loss;
     return status_ok();
 }

@@ -65,12 +65,9 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
 
 static struct status create_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    void *config;
-    TRY(pretrain_inputs_read_config(&config, o));
-    struct status s = set_words(in, config, o);
-    s = failed(s) ? s : o->kind->family->create(&in->model, config, o->kind->task(o));
-    free(config);
-    return s;
+    TRY(pretrain_inputs_read_config(&in->config, o));
+    TRY(set_words(in, in->config, o));
+    return o->kind->family->create(&in->model, in->config, o->kind->task(o));
 }
 
 /* The vocabulary in a checkpoint, whose files are those of one kind of tokenizer. */
@@ -298,6 +295,7 @@ void pretrain_inputs_close(struct pretrain_inputs *in)
     if (in->model != NULL) {
         in->model->type->destroy(in->model);
     }
+    free(in->config);
     tokenizer_fini(&in->tokenizer);
     *in = (struct pretrain_inputs){0};
 }
@@ -375,12 +373,10 @@ static struct status assume_words(const struct model_family *family, void *confi
 
 static struct status assume_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    void *config;
-    TRY(pretrain_inputs_read_config(&config, o));
-    struct status s = assume_words(o->kind->family, config, o);
-    s = failed(s) ? s : o->kind->family->create(&in->model, config, o->kind->task(o));
-    free(config);
-    return failed(s) ? s : pretrain_inputs_check_length(in, o);
+    TRY(pretrain_inputs_read_config(&in->config, o));
+    TRY(assume_words(o->kind->family, in->config, o));
+    TRY(o->kind->family->create(&in->model, in->config, o->kind->task(o)));
+    return pretrain_inputs_check_length(in, o);
 }
 
 struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pretrain_options *o)

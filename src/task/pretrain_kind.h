@@ -8,6 +8,7 @@
 #include "io/token_store.h"
 #include "model/model_family.h"
 #include "model/training_state.h"
+#include "serve/session.h"
 #include "task/pretrain.h"
 #include "task/run_state.h"
 #include "train/evaluate.h"
@@ -75,6 +76,15 @@ struct pretrain_source {
     void (*announce)(const struct pretrain_inputs *in, const struct pretrain_options *o);
 };
 
+/* What a model makes of a prompt while it learns. */
+struct pretrain_sample {
+    enum model_task task;  /* task of the session */
+    const char *must_have; /* text that a prompt must have; NULL: any may be */
+
+    /* Appends what follows the prompt, or fills its gaps. */
+    struct status (*draw)(struct buf *out, struct session *s, const char *prompt, uint64_t seed);
+};
+
 /* Each function finds its flags in o->own; those from `check` on may be NULL, where there is
  * nothing to do. */
 struct pretrain_kind {
@@ -85,6 +95,8 @@ struct pretrain_kind {
 
     /* Parts of the message about data that none recognises: what a directory lacks, and what it should be. */
     const char *lacks, *wants;
+
+    struct pretrain_sample sample;
 
     enum model_task (*task)(const struct pretrain_options *o);
 

@@ -1,4 +1,5 @@
 #include "task/pretrain_kind.h"
+#include "task/samples.h"
 
 #include <string.h>
 
@@ -161,6 +162,7 @@ struct status pretrain_check(const struct pretrain_options *o)
             o->run.warmup_proportion, o->constant_proportion);
     FAIL_IF(o->run.early.patience > 0 && o->run.eval_steps == 0, STATUS_USAGE,
             "--early_stopping_patience counts evaluations: give --eval_steps above 0");
+    TRY(samples_check(o));
     return check_health(o);
 }
 

@@ -2,6 +2,7 @@
 
 #include "data/bert/bert_form.h"
 #include "model/bert/bert_family.h"
+#include "serve/fill_mask.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +92,26 @@ static void advise(char *text, size_t text_bytes, const struct pretrain_options 
     }
 }
 
+/* The three most probable words for each mask: "house 0.31, city 0.12, river 0.05". */
+static struct status draw(struct buf *out, struct session *s, const char *prompt, uint64_t seed)
+{
+    enum { BEST = 3 };
+    struct fill_result r;
+    (void)seed;
+    TRY(fill_mask(s, prompt, strlen(prompt), BEST, &r));
+    for (int64_t i = 0; i < r.n_masks * r.top_k; i++) {
+        size_t n;
+        const char *piece = tokenizer_piece(s->tokenizer, r.candidates[i].id, &n);
+        buf_printf(out, "%s%.*s %.2f",
+                   i == 0             ? ""
+                   : i % r.top_k == 0 ? "; "
+                                      : ", ",
+                   (int)n, piece, r.candidates[i].probability);
+    }
+    fill_result_fini(&r);
+    return buf_status(out);
+}
+
 const struct pretrain_kind bert_pretrain = {
     .family = &bert_family,
     .foreign_task = MODEL_TASK_PRETRAINING,
@@ -99,6 +120,7 @@ const struct pretrain_kind bert_pretrain = {
     .lacks = "has no token store and no .hdf5 files",
     .wants = "a directory made by `kiln prepare` (for HDF5 files the one with training/ and test/, or either "
              "of these), or one with .hdf5 files",
+    .sample = {.task = MODEL_TASK_MASKED_LM, .must_have = "[MASK]", .draw = draw},
     .task = task,
     .check = check,
     .configure = configure,

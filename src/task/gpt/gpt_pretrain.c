@@ -6,6 +6,7 @@
 #include "data/gpt/window_batches.h"
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
+#include "serve/generate.h"
 #include "task/gpt/gpt_counts.h"
 #include "task/gpt/gpt_order.h"
 #include "task/pretrain_inputs.h"
@@ -549,11 +550,22 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
                  : status_ok();
 }
 
+/* 32 tokens, chosen as people try a small model, by the same random numbers at each evaluation. */
+static struct status draw(struct buf *out, struct session *s, const char *prompt, uint64_t seed)
+{
+    const struct generate_options o = {
+        .max_new_tokens = 32,
+        .choice = {.temperature = 0.8, .top_k = 40, .top_p = 1, .repetition_penalty = 1},
+        .context_shift = true,
+        .seed = seed};
+    return generate_one(out, s, prompt, strlen(prompt), &o);
+}
+
 #define DECODER                                                                                              \
     .foreign_task = MODEL_TASK_CAUSAL_LM, .sources = sources,                                                \
     .lacks = "has no PREFIX.idx and PREFIX.bin, or several",                                                 \
     .wants = "a store of tokens in Megatron-LM's format", .task = task, .assume = assume,                    \
-    .count_ngrams = count_ngrams
+    .sample = {.task = MODEL_TASK_CAUSAL_LM, .draw = draw}, .count_ngrams = count_ngrams
 
 const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
 const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};

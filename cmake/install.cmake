@@ -1,11 +1,25 @@
-# What `make install` puts under a prefix: the program and its manual page, include/kiln, the library and its pkg-config file;
-# configurations and examples in share/kiln; units of systemd for `kiln serve`; licence and documents in share/doc/kiln.
-# The installed library is the part of libkiln.a that src/api needs, as one object that exports only kiln_...:
-# programs that link it may use a name like log_error.
+# What `make install` puts under a prefix: the program and its manual page, include/kiln, the library with what pkg-config and CMake
+# need to find it; configurations and examples in share/kiln; units of systemd for `kiln serve`; licence and documents in share/doc/kiln.
+# The installed library is the part of libkiln.a that src/api needs, and exports only kiln_...: programs that link it may use a name
+# like log_error.  It is there as libkiln.so.0, and for programs that shall run without it as libkiln.a, one object.
 set(public ${CMAKE_BINARY_DIR}/public)
 file(MAKE_DIRECTORY ${public})
+set(api_objects "$<FILTER:$<TARGET_OBJECTS:kiln>,INCLUDE,/src/api/>")
+if(NOT KILN_STATIC) # the static libraries of systems cannot be part of a shared one
+  include(CMakePackageConfigHelpers)
+  add_library(kiln_shared SHARED ${api_objects})
+  target_link_libraries(kiln_shared PRIVATE kiln)
+  target_link_options(kiln_shared PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/cmake/kiln.map)
+  set_target_properties(kiln_shared PROPERTIES OUTPUT_NAME kiln EXPORT_NAME kiln VERSION ${PROJECT_VERSION} SOVERSION 0
+    LINKER_LANGUAGE C LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/kiln.map)
+  # find_package(kiln) gives kiln::kiln
+  write_basic_package_version_file(${public}/kiln-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(TARGETS kiln_shared EXPORT kiln LIBRARY DESTINATION lib INCLUDES DESTINATION include)
+  install(EXPORT kiln NAMESPACE kiln:: FILE kiln-config.cmake DESTINATION lib/cmake/kiln)
+  install(FILES ${public}/kiln-config-version.cmake DESTINATION lib/cmake/kiln)
+endif()
 add_custom_command(OUTPUT ${public}/libkiln.a
-  COMMAND ${CMAKE_LINKER} -r -o ${public}/kiln.o "$<FILTER:$<TARGET_OBJECTS:kiln>,INCLUDE,/src/api/>" $<TARGET_FILE:kiln>
+  COMMAND ${CMAKE_LINKER} -r -o ${public}/kiln.o "${api_objects}" $<TARGET_FILE:kiln>
   COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=kiln_*" ${public}/kiln.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${public}/libkiln.a
   COMMAND ${CMAKE_AR} qcs ${public}/libkiln.a ${public}/kiln.o
@@ -13,9 +27,9 @@ add_custom_command(OUTPUT ${public}/libkiln.a
 add_custom_command(OUTPUT ${public}/kiln.1
   COMMAND ${CMAKE_SOURCE_DIR}/tools/make_commands.sh --man $<TARGET_FILE:kiln_program> ${public}/kiln.1
   DEPENDS kiln_program ${CMAKE_SOURCE_DIR}/tools/make_commands.sh VERBATIM)
-add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/kiln.1)
+add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/kiln.1 $<TARGET_NAME_IF_EXISTS:kiln_shared>)
 
-# What a program links besides: jansson and utf8proc have pkg-config files of their own.
+# What a program that links libkiln.a links besides: jansson and utf8proc have pkg-config files of their own.
 set(private)
 if(KILN_HAVE_ONEDNN)
   list(APPEND private ${ONEDNN_LIBRARY})
@@ -25,7 +39,7 @@ foreach(name IN LISTS OpenMP_C_LIB_NAMES)
 endforeach()
 list(APPEND private -lpthread -ldl -lm)
 if(KILN_SANITIZE)
-  list(APPEND private -fsanitize=address,undefined)
+  set(KILN_SANITIZERS " -fsanitize=address,undefined")
 endif()
 list(REMOVE_DUPLICATES private)
 list(JOIN private " " KILN_PRIVATE_LIBRARIES)

@@ -1,23 +1,45 @@
+#define _GNU_SOURCE /* dladdr1 */
 #include "core/shared_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+static void cut_name(char *path)
+{
+    char *slash = strrchr(path, '/');
+    path[slash == NULL ? 0 : slash - path] = '\0';
+}
 
 void shared_library_program_directory(char *path, size_t n)
 {
     ssize_t length = readlink("/proc/self/exe", path, n - 1);
     path[length < 0 ? 0 : length] = '\0';
-    char *slash = strrchr(path, '/');
-    path[slash == NULL ? 0 : slash - path] = '\0';
+    cut_name(path);
+}
+
+/* Writes the directory of the shared library that this code is part of, or else of the program. */
+static void own_directory(char *path, size_t n)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1((void *)(uintptr_t)own_directory, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 &&
+        map->l_name[0] != '\0') {
+        snprintf(path, n, "%s", map->l_name);
+        cut_name(path);
+    } else {
+        shared_library_program_directory(path, n);
+    }
 }
 
 void shared_library_of_kiln(char *path, size_t n, const char *name)
 {
     char directory[1024];
     static const char *const places[] = {"", "/..", "/../lib"};
-    shared_library_program_directory(directory, sizeof directory);
+    own_directory(directory, sizeof directory);
     for (int i = 0; i < 3; i++) {
         snprintf(path, n, "%s%s/%s", directory, places[i], name);
         if (access(path, R_OK) == 0) {

@@ -47,7 +47,8 @@ echo '#include <kiln/engine.h>' >"$dir/alone.c"
 echo 'int main() { kiln_session_close(nullptr); kiln_engine_close(nullptr); return kiln_version()[0] == 0; }' |
     cat "$dir/alone.c" - >"$dir/alone.cc"
 read -ra cflags <<<"$(pkg-config --cflags kiln)"
-read -ra libs <<<"$(pkg-config --static --libs kiln)"
+# without libkiln.so.0: as one object
+read -ra libs <<<"$(pkg-config --static --libs kiln | sed "s:-lkiln:$dir/prefix/lib/libkiln.a:")"
 ${CC:-cc} -std=c17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -fsyntax-only "$dir/alone.c" || fail "headers in C17"
 cxx=
 for candidate in ${CXX:-} c++ g++ clang++; do

@@ -11,9 +11,6 @@ unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH
 "$(dirname "$0")/../../tools/install.sh" "$dir/prefix" "$build" >/dev/null
 cp -r "$source/examples/train_own" "$dir/example"
 make -s -C "$dir/example" clean train_own
-# libkiln_mpi.so is found by the path that pkg-config gives the program, unless a sanitizer opens libraries in its place
-! grep -q fsanitize "$dir/prefix/lib/pkgconfig/kiln.pc" ||
-    export LD_LIBRARY_PATH=$dir/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 cd "$dir"
 
 # own [ARGUMENT...]: alone; ranks N [ARGUMENT...]: N ranks

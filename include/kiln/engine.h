@@ -53,6 +53,7 @@ struct kiln_parameter {
 };
 
 struct kiln_engine_options {
+    size_t size;
     /* see "Bits"; a power of two, at most 1024, which the number of ranks divides, and which divides the
      * micro-batches of a step over all ranks. It takes log2(reproducible_ranks / ranks) more buffers of
      * gradients. 0: off */
@@ -60,11 +61,11 @@ struct kiln_engine_options {
 };
 
 /* 0. */
-struct kiln_engine_options kiln_engine_defaults(void);
+KILN_OPTIONS(engine)
 
 /* Finds the other ranks, reads the file, allocates all memory and gives all ranks the values of rank 0.  Call
  * it before your program starts threads, if it may have several ranks.  `parameters` [n_parameters], 1 to
- * 10,000, is not kept.  NULL options are the defaults.
+ * 10,000, is not kept.
  *
  * Of the file count: train_batch_size, train_micro_batch_size_per_gpu, gradient_accumulation_steps (each
  * found from the others), gradient_clipping (0: none), optimizer (Adam, AdamW, Lamb, lans, ...: type, lr,

@@ -52,6 +52,20 @@ struct kiln_status {
     char message[508]; /* text for users: what, where, which value, which limit; "" for KILN_OK */
 };
 
+/* Options.  Each struct of options begins with its size, and kiln_X_defaults, which is compiled into your
+ * program, fills in that size and the defaults.  So a program that was built with an older header, whose
+ * structs are shorter, gets the defaults for what has been added since.  KILN_USAGE: the size is 0, or larger
+ * than the library's own, which is then older than the header.  Other languages call kiln_X_options_init with
+ * the size of their struct.  NULL options are the defaults. */
+#define KILN_OPTIONS(X)                                                                                      \
+    void kiln_##X##_options_init(struct kiln_##X##_options *options, size_t size);                           \
+    static inline struct kiln_##X##_options kiln_##X##_defaults(void)                                        \
+    {                                                                                                        \
+        struct kiln_##X##_options o;                                                                         \
+        kiln_##X##_options_init(&o, sizeof o);                                                               \
+        return o;                                                                                            \
+    }
+
 /* ---- models and sessions ---- */
 
 struct kiln_model;   /* weights and vocabulary, never written after opening */
@@ -74,15 +88,16 @@ enum kiln_task {
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
 struct kiln_model_options {
+    size_t size;
     const char *device; /* "cpu", "cuda", or "auto", which is the cpu until cuda has been tested on a GPU */
     const char *dtype;  /* "fp32", "bf16", on cuda "fp16", of decoders on the cpu "int8": to compute in */
 };
 
 /* "auto", "fp32": as kiln_model_open; NULL in either means the same. */
-struct kiln_model_options kiln_model_defaults(void);
+KILN_OPTIONS(model)
 
-/* Opens a model on a device, on which all sessions on the model compute concurrently.  NULL options are the
- * defaults.  KILN_USAGE: the device or dtype is not available; the message says why. */
+/* Opens a model on a device, on which all sessions on the model compute concurrently.  KILN_USAGE: the device
+ * or dtype is not available; the message says why. */
 struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
                                       const struct kiln_model_options *options);
 
@@ -161,6 +176,7 @@ void kiln_words_free(struct kiln_words *words);
 /* Numbers of tokens are 1 to 65536.  If the model reads fewer than 2 doc_stride tokens at once, the stride is
  * a quarter of what it reads. */
 struct kiln_ask_options {
+    size_t size;
     int64_t top_k;             /* answers, 1 to 1000 */
     int64_t doc_stride;        /* tokens from one window of the context to the next */
     int64_t max_query_length;  /* tokens of the question that are read */
@@ -170,7 +186,7 @@ struct kiln_ask_options {
 };
 
 /* 1, 128, 64, 30, false: as the models were trained. */
-struct kiln_ask_options kiln_ask_defaults(void);
+KILN_OPTIONS(ask)
 
 /* The text is the bytes of the context from start to end; each run of white space becomes one space. */
 struct kiln_answer {
@@ -186,8 +202,8 @@ struct kiln_answers {
 };
 
 /* Answers a question, NUL-terminated, about a context of up to 1 GiB: every token of it is read, in windows
- * that overlap if the question leaves room.  NULL options are the defaults.  KILN_DATA: an empty
- * context, a question that leaves no room for it, or one of more than 1 MiB. */
+ * that overlap if the question leaves room.  KILN_DATA: an empty context, a question that leaves no room for
+ * it, or one of more than 1 MiB. */
 struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
                             const char *context, size_t n, const struct kiln_ask_options *options);
 void kiln_answers_free(struct kiln_answers *answers);
@@ -212,6 +228,7 @@ enum kiln_length {
 };
 
 struct kiln_embed_options {
+    size_t size;
     enum kiln_pooling pooling;
     enum kiln_length length; /* length of a vector */
     const char *prompt;      /* put before each text, "" for none; NULL: that of prompt_name */
@@ -220,7 +237,7 @@ struct kiln_embed_options {
 };
 
 /* Everything as the model's files say: the same vectors as sentence-transformers. */
-struct kiln_embed_options kiln_embed_defaults(void);
+KILN_OPTIONS(embed)
 
 struct kiln_text {
     const char *bytes; /* [n] */
@@ -233,9 +250,8 @@ struct kiln_vectors {
     int64_t n_cut; /* texts with too many tokens, of which only the beginning was read */
 };
 
-/* A vector for each text.  NULL options are the defaults.
- * KILN_USAGE: the model has no such prompt, fewer positions than max_tokens, or a Dense module that the
- * pooling does not fit. */
+/* A vector for each text.  KILN_USAGE: the model has no such prompt, fewer positions than max_tokens, or a
+ * Dense module that the pooling does not fit. */
 struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors *vectors,
                               const struct kiln_text *texts, size_t n_texts,
                               const struct kiln_embed_options *options);
@@ -315,6 +331,7 @@ enum kiln_end {
 
 /* The names and meanings of `transformers`. */
 struct kiln_generate_options {
+    size_t size;
     int64_t max_new_tokens;    /* from 1 */
     double temperature;        /* divides the logits; 0: always the most probable token */
     int64_t top_k;             /* the most probable tokens that may be chosen; 0: all */
@@ -336,7 +353,7 @@ struct kiln_generate_options {
 };
 
 /* 64 tokens, 1, 50, 1, 1, 42, false, no stops, NULL: as `kiln generate`. */
-struct kiln_generate_options kiln_generate_defaults(void);
+KILN_OPTIONS(generate)
 
 struct kiln_continuation {
     const char *text; /* [n] what follows the prompt; then a NUL; part of the result */
@@ -351,8 +368,8 @@ struct kiln_continuations {
     size_t n;
 };
 
-/* Continues prompts, eight at a time.  On the cpu a text does not depend on the prompts beside it.  NULL
- * options are the defaults.  An empty prompt is the begin of a text.  KILN_DATA: a prompt is empty and the
+/* Continues prompts, eight at a time.  On the cpu a text does not depend on the prompts beside it.  An
+ * empty prompt is the begin of a text.  KILN_DATA: a prompt is empty and the
  * model has no token that begins a text, or with max_new_tokens longer than the model reads: nothing is
  * computed then. */
 struct kiln_status kiln_generate(struct kiln_session *session, struct kiln_continuations *continuations,

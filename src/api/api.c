@@ -89,17 +89,47 @@ struct status api_check_range(const char *name, int64_t value, int64_t min, int6
     return status_ok();
 }
 
-struct kiln_model_options kiln_model_defaults(void)
+struct status api_take_options(void *out, size_t known, const void *given)
 {
-    return (struct kiln_model_options){.device = "auto", .dtype = "fp32"};
+    size_t size;
+    if (given == NULL) {
+        return status_ok();
+    }
+    memcpy(&size, given, sizeof size);
+    FAIL_IF(size < sizeof size, STATUS_USAGE,
+            "the size of the options is %zu: they begin as kiln_..._defaults() makes them", size);
+    FAIL_IF(size > known, STATUS_USAGE,
+            "the options have %zu bytes, and this libkiln, " KILN_VERSION
+            ", knows %zu of them: the program was built with a newer header",
+            size, known);
+    memcpy(out, given, size);
+    return status_ok();
+}
+
+void api_init_options(void *out, size_t size, const void *defaults, size_t known)
+{
+    if (out == NULL || size < sizeof size) {
+        return;
+    }
+    memset(out, 0, size);
+    memcpy(out, defaults, size < known ? size : known);
+    memcpy(out, &size, sizeof size);
+}
+
+void kiln_model_options_init(struct kiln_model_options *options, size_t size)
+{
+    const struct kiln_model_options defaults = {.device = "auto", .dtype = "fp32"};
+    api_init_options(options, size, &defaults, sizeof defaults);
 }
 
 static struct status open_model(struct kiln_model **model, const char *path,
-                                const struct kiln_model_options *options)
+                                const struct kiln_model_options *given)
 {
+    struct kiln_model_options options = kiln_model_defaults();
     struct session_options o;
-    TRY(session_options_find(&o, options->device == NULL ? "auto" : options->device,
-                             options->dtype == NULL ? "fp32" : options->dtype));
+    TRY(api_take_options(&options, sizeof options, given));
+    TRY(session_options_find(&o, options.device == NULL ? "auto" : options.device,
+                             options.dtype == NULL ? "fp32" : options.dtype));
     struct kiln_model *m = calloc(1, sizeof *m);
     FAIL_IF(m == NULL, STATUS_MEMORY, "out of memory for a model");
     struct status s = session_open_model(&m->weights, path, &o);
@@ -115,7 +145,6 @@ static struct status open_model(struct kiln_model **model, const char *path,
 struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
                                       const struct kiln_model_options *options)
 {
-    struct kiln_model_options defaults = kiln_model_defaults();
     if (model == NULL) {
         return api_status(status_error(STATUS_USAGE, "model is NULL"));
     }
@@ -123,7 +152,7 @@ struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *pat
     if (path == NULL) {
         return api_status(status_error(STATUS_USAGE, "path is NULL"));
     }
-    return api_status(open_model(model, path, options == NULL ? &defaults : options));
+    return api_status(open_model(model, path, options));
 }
 
 struct kiln_status kiln_model_open(struct kiln_model **model, const char *path)

@@ -40,6 +40,13 @@ struct status api_check_text(const char **text, size_t n, const char *name);
 struct status api_take_texts(struct text_bytes **out, const struct kiln_text *texts, size_t n,
                              const char *name);
 
+/* Writes the caller's options, which may be NULL or of an older header, over the defaults in out[known].
+ * STATUS_USAGE: their size. */
+struct status api_take_options(void *out, size_t known, const void *given);
+
+/* Writes default options [known] to the caller's, which are of the given size; nothing if they are NULL. */
+void api_init_options(void *out, size_t size, const void *defaults, size_t known);
+
 /* STATUS_USAGE unless min <= value <= max. */
 struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max);
 

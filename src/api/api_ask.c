@@ -7,11 +7,12 @@
 
 enum { MAX_ANSWERS = 1000, MAX_OPTION_TOKENS = 65536, MAX_QUESTION_BYTES = 1 << 20 };
 
-struct kiln_ask_options kiln_ask_defaults(void)
+void kiln_ask_options_init(struct kiln_ask_options *options, size_t size)
 {
     struct ask_options o = ask_defaults();
-    return (struct kiln_ask_options){o.top_k, o.doc_stride, o.max_query_length, o.max_answer_length,
-                                     o.may_be_none};
+    const struct kiln_ask_options defaults = {
+        0, o.top_k, o.doc_stride, o.max_query_length, o.max_answer_length, o.may_be_none};
+    api_init_options(options, size, &defaults, sizeof defaults);
 }
 
 static struct status check_options(const struct kiln_ask_options *o)
@@ -47,18 +48,20 @@ static struct status take_answers(struct kiln_answers *out, const struct ask_res
 }
 
 static struct status ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
-                         const char *context, size_t n, const struct kiln_ask_options *o)
+                         const char *context, size_t n, const struct kiln_ask_options *given)
 {
     struct ask_result r;
+    struct kiln_ask_options o = kiln_ask_defaults();
     TRY(api_begin_task(session, KILN_ASK));
+    TRY(api_take_options(&o, sizeof o, given));
     TRY(check_question(question));
     TRY(api_check_text(&context, n, "context"));
-    TRY(check_options(o));
-    struct ask_options inner = {.top_k = o->top_k,
-                                .doc_stride = o->doc_stride,
-                                .max_query_length = o->max_query_length,
-                                .max_answer_length = o->max_answer_length,
-                                .may_be_none = o->may_be_none};
+    TRY(check_options(&o));
+    struct ask_options inner = {.top_k = o.top_k,
+                                .doc_stride = o.doc_stride,
+                                .max_query_length = o.max_query_length,
+                                .max_answer_length = o.max_answer_length,
+                                .may_be_none = o.may_be_none};
     struct status s = ask_question(&session->session, question, context, n, &inner, &r);
     if (!failed(s)) {
         s = take_answers(answers, &r);
@@ -70,12 +73,11 @@ static struct status ask(struct kiln_session *session, struct kiln_answers *answ
 struct kiln_status kiln_ask(struct kiln_session *session, struct kiln_answers *answers, const char *question,
                             const char *context, size_t n, const struct kiln_ask_options *options)
 {
-    struct kiln_ask_options defaults = kiln_ask_defaults();
     if (answers == NULL) {
         return api_status(status_error(STATUS_USAGE, "answers is NULL"));
     }
     *answers = (struct kiln_answers){0};
-    return api_status(ask(session, answers, question, context, n, options == NULL ? &defaults : options));
+    return api_status(ask(session, answers, question, context, n, options));
 }
 
 void kiln_answers_free(struct kiln_answers *answers)

@@ -14,9 +14,10 @@ _Static_assert((int)KILN_MODEL_LENGTH == EMBED_AS_MODEL && (int)KILN_LENGTH_1 ==
                    (int)KILN_LENGTH_FREE == EMBED_NO,
                "public lengths are the choices of serve/embed.h");
 
-struct kiln_embed_options kiln_embed_defaults(void)
+void kiln_embed_options_init(struct kiln_embed_options *options, size_t size)
 {
-    return (struct kiln_embed_options){.pooling = KILN_MODEL_POOLING, .length = KILN_MODEL_LENGTH};
+    const struct kiln_embed_options defaults = {.pooling = KILN_MODEL_POOLING, .length = KILN_MODEL_LENGTH};
+    api_init_options(options, size, &defaults, sizeof defaults);
 }
 
 static struct status run(struct kiln_session *session, struct kiln_vectors *out,
@@ -37,24 +38,26 @@ static struct status run(struct kiln_session *session, struct kiln_vectors *out,
 }
 
 static struct status embed(struct kiln_session *session, struct kiln_vectors *vectors,
-                           const struct kiln_text *texts, size_t n, const struct kiln_embed_options *o)
+                           const struct kiln_text *texts, size_t n, const struct kiln_embed_options *given)
 {
     struct text_bytes *inner = NULL;
     struct embed_plan plan;
+    struct kiln_embed_options o = kiln_embed_defaults();
     TRY(api_begin_task(session, KILN_EMBED));
-    TRY(api_check_range("pooling", (int64_t)o->pooling, KILN_MODEL_POOLING, KILN_LAST_TOKEN));
-    TRY(api_check_range("length", (int64_t)o->length, KILN_MODEL_LENGTH, KILN_LENGTH_FREE));
-    TRY(api_check_range("max_tokens", o->max_tokens, 0, INT32_MAX));
+    TRY(api_take_options(&o, sizeof o, given));
+    TRY(api_check_range("pooling", (int64_t)o.pooling, KILN_MODEL_POOLING, KILN_LAST_TOKEN));
+    TRY(api_check_range("length", (int64_t)o.length, KILN_MODEL_LENGTH, KILN_LENGTH_FREE));
+    TRY(api_check_range("max_tokens", o.max_tokens, 0, INT32_MAX));
     TRY(embed_plan_make(&plan, &session->session,
                         &(struct embed_options){
-                            .has_pooling = o->pooling == KILN_MODEL_POOLING ? EMBED_AS_MODEL : EMBED_YES,
-                            .pooling = o->pooling == KILN_MODEL_POOLING
+                            .has_pooling = o.pooling == KILN_MODEL_POOLING ? EMBED_AS_MODEL : EMBED_YES,
+                            .pooling = o.pooling == KILN_MODEL_POOLING
                                            ? SENTENCE_MEAN
-                                           : (enum sentence_pooling)(o->pooling - 1),
-                            .normalize = (enum embed_choice)o->length,
-                            .prompt = o->prompt,
-                            .prompt_name = o->prompt_name,
-                            .max_length = o->max_tokens,
+                                           : (enum sentence_pooling)(o.pooling - 1),
+                            .normalize = (enum embed_choice)o.length,
+                            .prompt = o.prompt,
+                            .prompt_name = o.prompt_name,
+                            .max_length = o.max_tokens,
                         }));
     TRY(api_take_texts(&inner, texts, n, "texts"));
     struct status s = run(session, vectors, inner, n, &plan);
@@ -66,12 +69,11 @@ struct kiln_status kiln_embed(struct kiln_session *session, struct kiln_vectors 
                               const struct kiln_text *texts, size_t n_texts,
                               const struct kiln_embed_options *options)
 {
-    struct kiln_embed_options defaults = kiln_embed_defaults();
     if (vectors == NULL) {
         return api_status(status_error(STATUS_USAGE, "vectors is NULL"));
     }
     *vectors = (struct kiln_vectors){0};
-    return api_status(embed(session, vectors, texts, n_texts, options == NULL ? &defaults : options));
+    return api_status(embed(session, vectors, texts, n_texts, options));
 }
 
 void kiln_vectors_free(struct kiln_vectors *vectors)

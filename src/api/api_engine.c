@@ -21,9 +21,9 @@ struct kiln_engine {
     int64_t train_batch_size; /* batch of one rank */
 };
 
-struct kiln_engine_options kiln_engine_defaults(void)
+void kiln_engine_options_init(struct kiln_engine_options *options, size_t size)
 {
-    return (struct kiln_engine_options){0};
+    api_init_options(options, size, &(struct kiln_engine_options){0}, sizeof *options);
 }
 
 /* ---- parameters ---- */
@@ -173,13 +173,14 @@ static struct status check_open(const char *path, const struct kiln_parameter *p
 
 static struct status open_new(struct kiln_engine **engine, const char *path,
                               const struct kiln_parameter *parameters, int n,
-                              const struct kiln_engine_options *options)
+                              const struct kiln_engine_options *given)
 {
-    struct kiln_engine_options defaults = kiln_engine_defaults();
+    struct kiln_engine_options options = kiln_engine_defaults();
+    TRY(api_take_options(&options, sizeof options, given));
     TRY(check_open(path, parameters, n));
     struct kiln_engine *e = calloc(1, sizeof *e);
     FAIL_IF(e == NULL, STATUS_MEMORY, "out of memory for an engine");
-    struct status s = open_engine(e, path, parameters, n, options == NULL ? &defaults : options);
+    struct status s = open_engine(e, path, parameters, n, &options);
     if (failed(s)) {
         free(e);
         return s;

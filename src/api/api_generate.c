@@ -9,16 +9,17 @@ _Static_assert((int)KILN_AT_END == GENERATION_AT_END && (int)KILN_AT_STOP == GEN
                    (int)KILN_AT_LENGTH == GENERATION_AT_LENGTH,
                "public ends are those of serve/generate.h");
 
-struct kiln_generate_options kiln_generate_defaults(void)
+void kiln_generate_options_init(struct kiln_generate_options *options, size_t size)
 {
-    return (struct kiln_generate_options){
+    const struct kiln_generate_options defaults = {
         .max_new_tokens = 64, .temperature = 1, .top_k = 50, .top_p = 1, .repetition_penalty = 1, .seed = 42};
+    api_init_options(options, size, &defaults, sizeof defaults);
 }
 
 /* The texts of a call. */
 struct call {
     struct session *session;
-    const struct kiln_generate_options *options;
+    struct kiln_generate_options options;
     struct generate_options inner;
     const struct text_bytes *prompts;
     struct generation *generations; /* [n] */
@@ -40,8 +41,8 @@ static struct status told(void *self, struct generation *g)
     size_t i = (size_t)(g - c->generations), from = c->n_told[i];
     TRY(g->status); /* all texts of a call, or none */
     c->n_told[i] = g->n_settled;
-    if (c->options->told == NULL || c->options->told(c->options->context, i, g->ids.ids[g->ids.n - 1],
-                                                     buf_text(&g->text) + from, g->n_settled - from)) {
+    if (c->options.told == NULL || c->options.told(c->options.context, i, g->ids.ids[g->ids.n - 1],
+                                                   buf_text(&g->text) + from, g->n_settled - from)) {
         return status_ok();
     }
     return status_error(STATUS_PREEMPTED, "the caller has stopped the texts");
@@ -132,9 +133,10 @@ static struct status generate_all(struct kiln_session *session, struct kiln_cont
                                   const struct kiln_generate_options *options)
 {
     struct text_bytes *inner;
-    struct call c = {.options = options, .n = n_prompts};
+    struct call c = {.options = kiln_generate_defaults(), .n = n_prompts};
     TRY(api_begin_task(session, KILN_GENERATE));
-    TRY(take_options(&c.inner, options));
+    TRY(api_take_options(&c.options, sizeof c.options, options));
+    TRY(take_options(&c.inner, &c.options));
     TRY(api_take_texts(&inner, prompts, n_prompts, "prompts"));
     c.session = &session->session;
     c.prompts = inner;
@@ -153,13 +155,11 @@ struct kiln_status kiln_generate(struct kiln_session *session, struct kiln_conti
                                  const struct kiln_text *prompts, size_t n_prompts,
                                  const struct kiln_generate_options *options)
 {
-    struct kiln_generate_options defaults = kiln_generate_defaults();
     if (continuations == NULL) {
         return api_status(status_error(STATUS_USAGE, "continuations is NULL"));
     }
     *continuations = (struct kiln_continuations){0};
-    return api_status(
-        generate_all(session, continuations, prompts, n_prompts, options == NULL ? &defaults : options));
+    return api_status(generate_all(session, continuations, prompts, n_prompts, options));
 }
 
 void kiln_continuations_free(struct kiln_continuations *continuations)

@@ -373,7 +373,7 @@ static void test_bad_models(void)
     struct kiln_model_options o = kiln_model_defaults();
     o.device = "abacus";
     EXPECT_KILN_ERROR(kiln_model_open_on(&m, "/nowhere", &o), KILN_USAGE, "abacus");
-    o = (struct kiln_model_options){.dtype = "fp3"};
+    o = (struct kiln_model_options){.size = sizeof o, .dtype = "fp3"};
     EXPECT_KILN_ERROR(kiln_model_open_on(&m, "/nowhere", &o), KILN_USAGE, "fp3");
     EXPECT_KILN_ERROR(kiln_model_open(NULL, "/"), KILN_USAGE, "model");
     kiln_model_close(NULL);
@@ -408,14 +408,14 @@ static void test_bad_texts(void)
     kiln_session_close(s);
 
     s = open_session(m, KILN_EMBED);
-    struct kiln_embed_options o = {.pooling = (enum kiln_pooling)7};
+    struct kiln_embed_options o = {.size = sizeof o, .pooling = (enum kiln_pooling)7};
     struct kiln_text text = {many, sizeof many}, nothing = {NULL, 3};
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "pooling");
-    o = (struct kiln_embed_options){.length = (enum kiln_length)3};
+    o = (struct kiln_embed_options){.size = sizeof o, .length = (enum kiln_length)3};
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "length");
-    o = (struct kiln_embed_options){.max_tokens = 25};
+    o = (struct kiln_embed_options){.size = sizeof o, .max_tokens = 25};
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "reads 2 to 24 tokens");
-    o = (struct kiln_embed_options){.prompt_name = "query"};
+    o = (struct kiln_embed_options){.size = sizeof o, .prompt_name = "query"};
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &text, 1, &o), KILN_USAGE, "called 'query'");
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, &nothing, 1, NULL), KILN_USAGE, "a text is NULL");
     EXPECT_KILN_ERROR(kiln_embed(s, &vectors, NULL, 2, NULL), KILN_USAGE, "texts is NULL");

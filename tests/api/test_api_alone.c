@@ -19,7 +19,7 @@ static struct kiln_session *open_session(const char *name, enum kiln_task task, 
     char path[SESSION_CASE_PATH + 32];
     struct kiln_model *m;
     struct kiln_session *s;
-    struct kiln_model_options o = {.device = "cpu", .dtype = dtype};
+    struct kiln_model_options o = {.size = sizeof o, .device = "cpu", .dtype = dtype};
     snprintf(path, sizeof path, "%s/%s", directory, name);
     EXPECT_KILN_OK(kiln_model_open_on(&m, path, &o));
     EXPECT_KILN_OK(kiln_session_open(&s, m, task));

@@ -23,7 +23,7 @@ static struct kiln_session *open_session(const char *name, const char *dtype)
     char path[PATH];
     struct kiln_model *m;
     struct kiln_session *s;
-    struct kiln_model_options o = {.dtype = dtype};
+    struct kiln_model_options o = {.size = sizeof o, .dtype = dtype};
     snprintf(path, PATH, "%s/%s", directory, name);
     EXPECT_KILN_OK(kiln_model_open_on(&m, path, &o));
     EXPECT_KILN_OK(kiln_session_open(&s, m, KILN_GENERATE));

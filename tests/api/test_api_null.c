@@ -28,10 +28,7 @@ static void expect_usage(struct kiln_status s, const char *argument)
 
 static void null_nothing(void)
 {
-    EXPECT(kiln_version()[0] != '\0' && kiln_model_defaults().device != NULL &&
-               kiln_ask_defaults().top_k == 1 && kiln_embed_defaults().max_tokens == 0 &&
-               kiln_generate_defaults().max_new_tokens == 64,
-           "defaults");
+    EXPECT(kiln_version()[0] != '\0', "a version");
 }
 
 static void null_model_open(void)
@@ -45,7 +42,7 @@ static void null_model_open(void)
 static void null_model_open_on(void)
 {
     struct kiln_model *m = model;
-    struct kiln_model_options o = kiln_model_defaults(), none = {0};
+    struct kiln_model_options o = kiln_model_defaults(), none = {.size = sizeof none};
     char path[128];
     expect_usage(kiln_model_open_on(NULL, directory, &o), "model");
     expect_usage(kiln_model_open_on(&m, NULL, &o), "path");
@@ -249,10 +246,6 @@ static const struct {
     void (*test)(void);
 } functions[] = {
     {"kiln_version", null_nothing},
-    {"kiln_model_defaults", null_nothing},
-    {"kiln_ask_defaults", null_nothing},
-    {"kiln_embed_defaults", null_nothing},
-    {"kiln_generate_defaults", null_nothing},
     {"kiln_model_open", null_model_open},
     {"kiln_model_open_on", null_model_open_on},
     {"kiln_model_close", null_model},
@@ -278,7 +271,6 @@ static const struct {
     {"kiln_tags_free", null_tag},
     {"kiln_generate", null_generate},
     {"kiln_continuations_free", null_generate},
-    {"kiln_engine_defaults", null_nothing},
     {"kiln_engine_open", null_engine_open},
     {"kiln_engine_close", null_engine},
     {"kiln_engine_info", null_engine},

@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     struct kiln_status (*open)(struct kiln_model **, const char *, const struct kiln_model_options *);
     *(void **)&open = dlsym(library, "kiln_model_open_on");
     struct kiln_model *model;
-    struct kiln_model_options options = {.device = "cuda"};
+    struct kiln_model_options options = {.size = sizeof options, .device = "cuda"};
     puts(open(&model, "/", &options).message);
     return 0;
 }

@@ -66,6 +66,19 @@ struct kiln_status {
         return o;                                                                                            \
     }
 
+/* ---- log ---- */
+
+enum kiln_log_level {
+    KILN_LOG_WARNING = 1,
+    KILN_LOG_INFO,
+};
+
+/* Lines for people, which the program `kiln` writes to standard error, go to `write` from now on, those of
+ * `most` and less; NULL: to nobody, as in the beginning.  A line is NUL-terminated, without a line end, and
+ * valid for the call.  Calls come from any thread, one at a time, and must not call kiln. */
+void kiln_log_to(void (*write)(void *context, enum kiln_log_level level, const char *line), void *context,
+                 enum kiln_log_level most);
+
 /* ---- models and sessions ---- */
 
 struct kiln_model;   /* weights and vocabulary, never written after opening */
@@ -91,9 +104,14 @@ struct kiln_model_options {
     size_t size;
     const char *device; /* "cpu", "cuda", or "auto", which is the cpu until cuda has been tested on a GPU */
     const char *dtype;  /* "fp32", "bf16", on cuda "fp16", of decoders on the cpu "int8": to compute in */
+
+    /* Called in the calling thread as weights are read, with the fraction that is there, up to 1.  false: the
+     * call ends with KILN_CANCELLED.  NULL: nobody is told. */
+    bool (*progress)(void *context, double fraction);
+    void *context;
 };
 
-/* "auto", "fp32": as kiln_model_open; NULL in either means the same. */
+/* "auto", "fp32", NULL: as kiln_model_open; NULL in either of the texts means the same. */
 KILN_OPTIONS(model)
 
 /* Opens a model on a device, on which all sessions on the model compute concurrently.  KILN_USAGE: the device
@@ -119,6 +137,23 @@ int32_t kiln_model_vocab_size(const struct kiln_model *model);
 /* The piece of an id ("house", "##ing"), *n bytes without a NUL, borrowed from the model; NULL, and *n is 0,
  * for a number that is no id of it. */
 const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t *n);
+
+/* Tokens by their use. */
+enum kiln_special {
+    KILN_TOKEN_PAD,
+    KILN_TOKEN_UNKNOWN, /* a word that no piece covers */
+    KILN_TOKEN_CLS,     /* before the first text of an encoder: [CLS] */
+    KILN_TOKEN_SEP,     /* after each text: [SEP] */
+    KILN_TOKEN_MASK,    /* stands for a token that is to be predicted: [MASK] */
+    KILN_TOKEN_BEGIN,   /* before a text of a decoder */
+    KILN_TOKEN_END,     /* after a text of a decoder */
+};
+
+/* The id of a special token; -1: the model has none, or is NULL. */
+int32_t kiln_model_special(const struct kiln_model *model, enum kiln_special which);
+
+/* What the model answers: bit 1 << task for each enum kiln_task that kiln_session_open opens. */
+unsigned kiln_model_tasks(const struct kiln_model *model);
 
 /* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
  * has no head for the task, and the message names the model's class; or it makes vectors in a way that kiln
@@ -150,6 +185,18 @@ struct kiln_tokens {
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
                                  size_t n);
 void kiln_tokens_free(struct kiln_tokens *tokens);
+
+struct kiln_string {
+    const char *bytes; /* [n], then a NUL */
+    size_t n;
+};
+
+/* The text of ids[n]: the bytes that byte-level BPE encoded, or WordPiece's words as they are usually spaced.
+ * Special tokens are left out if `skip_special`.  From any thread.  KILN_DATA: a number is no id of the
+ * vocabulary. */
+struct kiln_status kiln_decode(const struct kiln_model *model, struct kiln_string *text, const int32_t *ids,
+                               size_t n, bool skip_special);
+void kiln_string_free(struct kiln_string *text);
 
 /* ---- KILN_FILL: words for [MASK] ---- */
 

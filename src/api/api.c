@@ -1,5 +1,6 @@
 #include "api/api.h"
 
+#include "core/log.h"
 #include "serve/answer_kind.h"
 
 #include <stdlib.h>
@@ -130,6 +131,8 @@ static struct status open_model(struct kiln_model **model, const char *path,
     TRY(api_take_options(&options, sizeof options, given));
     TRY(session_options_find(&o, options.device == NULL ? "auto" : options.device,
                              options.dtype == NULL ? "fp32" : options.dtype));
+    const struct load_watch watch = {options.progress, options.context};
+    o.watch = options.progress == NULL ? NULL : &watch;
     struct kiln_model *m = calloc(1, sizeof *m);
     FAIL_IF(m == NULL, STATUS_MEMORY, "out of memory for a model");
     struct status s = session_open_model(&m->weights, path, &o);
@@ -193,6 +196,57 @@ const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t 
     *n = 0;
     return id < 0 || id >= kiln_model_vocab_size(model) ? NULL
                                                         : tokenizer_piece(model->weights.tokenizer, id, n);
+}
+
+_Static_assert((int)KILN_TOKEN_PAD == SPECIAL_PAD && (int)KILN_TOKEN_UNKNOWN == SPECIAL_UNKNOWN &&
+                   (int)KILN_TOKEN_CLS == SPECIAL_CLASS && (int)KILN_TOKEN_SEP == SPECIAL_SEPARATOR &&
+                   (int)KILN_TOKEN_MASK == SPECIAL_MASK && (int)KILN_TOKEN_BEGIN == SPECIAL_BEGIN &&
+                   (int)KILN_TOKEN_END == SPECIAL_END && (int)KILN_TOKEN_END + 1 == SPECIAL_COUNT,
+               "public special tokens are those of text/tokenizer.h");
+
+int32_t kiln_model_special(const struct kiln_model *model, enum kiln_special which)
+{
+    bool is_known = model != NULL && (unsigned)which < SPECIAL_COUNT;
+    return is_known ? model->weights.tokenizer->special[which] : -1;
+}
+
+unsigned kiln_model_tasks(const struct kiln_model *model)
+{
+    unsigned tasks = 0;
+    for (int t = 0; model != NULL && t <= ANSWER_LAST_PUBLIC; t++) {
+        bool fits = answer_kind_fits(model->weights.dir.task, kind_of((enum kiln_task)t)->task);
+        bool is_refused = t == KILN_EMBED && failed(model->weights.sentence_status);
+        tasks |= fits && !is_refused ? 1U << t : 0;
+    }
+    return tasks;
+}
+
+_Static_assert((int)KILN_LOG_WARNING == LOG_WARNING && (int)KILN_LOG_INFO == LOG_INFO,
+               "public levels are those of core/log.h");
+
+/* The caller's log; guarded by the log's lock. */
+static struct {
+    void (*write)(void *context, enum kiln_log_level level, const char *line);
+    void *context;
+} caller_log;
+
+static void write_to_caller(void *self, enum log_level level, const char *line)
+{
+    (void)self;
+    caller_log.write(caller_log.context, (enum kiln_log_level)level, line);
+}
+
+void kiln_log_to(void (*write)(void *context, enum kiln_log_level level, const char *line), void *context,
+                 enum kiln_log_level most)
+{
+    log_set_level(LOG_QUIET);
+    log_set_sink(NULL);
+    if (write != NULL) {
+        caller_log.write = write;
+        caller_log.context = context;
+        log_set_sink(&(struct log_sink){.line = write_to_caller});
+        log_set_level((enum log_level)most);
+    }
 }
 
 static bool is_cancelled(const void *context)

@@ -1,4 +1,4 @@
-/* api_tokenize: kiln_tokenize of include/kiln/kiln.h. */
+/* api_tokenize: kiln_tokenize and kiln_decode of include/kiln/kiln.h. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -44,5 +44,51 @@ void kiln_tokens_free(struct kiln_tokens *tokens)
     if (tokens != NULL) {
         free(tokens->tokens);
         *tokens = (struct kiln_tokens){0};
+    }
+}
+
+static struct status decode(struct kiln_string *out, const struct tokenizer *t, const int32_t *ids, size_t n,
+                            bool skip_special)
+{
+    struct buf text = {0};
+    struct id_list kept = {0};
+    struct status s = status_ok();
+    for (size_t i = 0; i < n && !failed(s); i++) {
+        bool is_id = ids[i] >= 0 && ids[i] < t->n;
+        if (!is_id || !skip_special || !tokenizer_is_special(t, ids[i])) {
+            s = id_list_append(&kept, ids[i]) ? status_ok()
+                                              : status_error(STATUS_MEMORY, "out of memory for %zu ids", n);
+        }
+    }
+    s = failed(s) ? s : tokenizer_decode(t, &text, kept.ids, kept.n);
+    buf_putc(&text, '\0'); /* so that an empty text has a NUL, too */
+    s = failed(s) ? s : buf_status(&text);
+    id_list_fini(&kept);
+    if (failed(s)) {
+        buf_fini(&text);
+        return s;
+    }
+    *out = (struct kiln_string){.bytes = text.data, .n = text.n - 1};
+    return s;
+}
+
+struct kiln_status kiln_decode(const struct kiln_model *model, struct kiln_string *text, const int32_t *ids,
+                               size_t n, bool skip_special)
+{
+    if (text == NULL) {
+        return api_status(status_error(STATUS_USAGE, "text is NULL"));
+    }
+    *text = (struct kiln_string){0};
+    if (model == NULL || (ids == NULL && n > 0)) {
+        return api_status(status_error(STATUS_USAGE, "%s is NULL", model == NULL ? "model" : "ids"));
+    }
+    return api_status(decode(text, model->weights.tokenizer, ids, n, skip_special));
+}
+
+void kiln_string_free(struct kiln_string *text)
+{
+    if (text != NULL) {
+        free((char *)text->bytes);
+        *text = (struct kiln_string){0};
     }
 }

@@ -2,16 +2,26 @@
 
 #include "core/progress.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 static enum log_level threshold = LOG_QUIET;
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the sink, and its calls */
+static struct log_sink sink;
 static char rank_prefix[24] = ""; /* "rank 1: " */
 
 void log_set_level(enum log_level level)
 {
     threshold = level;
+}
+
+void log_set_sink(const struct log_sink *new_sink)
+{
+    pthread_mutex_lock(&sink_lock);
+    sink = new_sink == NULL ? (struct log_sink){0} : *new_sink;
+    pthread_mutex_unlock(&sink_lock);
 }
 
 void log_set_rank(int rank)
@@ -45,6 +55,18 @@ void log_put_text(FILE *file, const char *text)
     buf_fini(&escaped);
 }
 
+/* False: there is no sink. */
+static bool put_to_sink(enum log_level level, const char *text)
+{
+    pthread_mutex_lock(&sink_lock);
+    bool taken = sink.line != NULL;
+    if (taken) {
+        sink.line(sink.self, level, text);
+    }
+    pthread_mutex_unlock(&sink_lock);
+    return taken;
+}
+
 /* Writes a line by one write, so that lines of several ranks do not run into each other. */
 static void put_line(const char *prefix, const char *text)
 {
@@ -74,7 +96,10 @@ static void write_line(enum log_level level, const char *prefix, const char *for
         vsnprintf(text, (size_t)n + 1, format, again);
     }
     va_end(again);
-    put_line(prefix, text == NULL ? usual : text);
+    text = text == NULL ? usual : text;
+    if (!put_to_sink(level, text)) {
+        put_line(prefix, text);
+    }
     if (text != usual) {
         free(text);
     }

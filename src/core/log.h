@@ -14,6 +14,15 @@ enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO };
 /* LOG_QUIET until the program says otherwise: a library is silent. */
 void log_set_level(enum log_level level);
 
+/* Where lines go instead of standard error: one call at a time, which must not log. */
+struct log_sink {
+    void (*line)(void *self, enum log_level level, const char *text);
+    void *self;
+};
+
+/* NULL: standard error.  The sink that was there gets no line any more. */
+void log_set_sink(const struct log_sink *sink);
+
 /* This process is one of several ranks: all but the first show only warnings, with their rank in front. */
 void log_set_rank(int rank);
 

@@ -167,7 +167,7 @@ static struct status run(struct model_outputs *o, struct network *net, const str
 {
     struct load_report report;
     struct packer p;
-    TRY(network_files_load(net, m, net->config.model->task, 0, &report));
+    TRY(network_files_load(net, m, net->config.model->task, 0, NULL, &report));
     struct status s =
         packer_init(&p, net, net->config.limits, tokenizer_tail_id(&m->tokenizer), outputs_of(net));
     s = failed(s) ? s : compute(o, &p, in);

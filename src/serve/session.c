@@ -5,7 +5,6 @@
 #include "data/text_batch.h"
 #include "model/model_place.h"
 #include "nn/label_names.h"
-#include "pass/network_files.h"
 
 #include <string.h>
 
@@ -199,11 +198,11 @@ static struct status check_decoder(const struct model_dir *m, enum model_task ta
                                m->task, task);
 }
 
-static struct status load(struct session *s, enum model_task task)
+static struct status load(struct session *s, enum model_task task, const struct load_watch *watch)
 {
     struct load_report report;
     unsigned may_be_new = task == MODEL_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
-    TRY(network_files_load(&s->net, &s->dir, task, may_be_new, &report));
+    TRY(network_files_load(&s->net, &s->dir, task, may_be_new, watch, &report));
     if (!load_report_is_plain(&report)) {
         load_report_print(&report, s->dir.path);
     }
@@ -255,7 +254,7 @@ static struct status open_network(struct session *s, enum model_task task, struc
     TRY(s->dir.family->create(&s->model, s->dir.config, task));
     struct network_config config = config_of(s->model, limits, o);
     TRY(network_init(&s->net, &config));
-    return load(s, task);
+    return load(s, task, o->watch);
 }
 
 static struct status init_packer(struct session *s)

@@ -5,6 +5,7 @@
 
 #include "model/model_dir.h"
 #include "ops/backend.h"
+#include "pass/network_files.h"
 #include "serve/answer_kind.h"
 #include "serve/packer.h"
 #include "serve/page_pool.h"
@@ -25,6 +26,7 @@ struct session_options {
     /* bytes of keys and values, at least those of a text of the model's length; 0: those of n_prompts such
      * texts, in half of the free memory at most */
     size_t cache_bytes;
+    const struct load_watch *watch; /* told as weights are read; NULL: nobody is */
 };
 
 enum { SESSION_PROMPTS = 8 };

@@ -112,7 +112,7 @@ struct status finetune_load_weights(struct finetune_job *j)
     bool may_lack = j->options->do_train || j->task->predicts_untrained;
     TRY(draw_head(j));
     TRY(network_files_load(&j->run.trainer.net, &j->open.model, j->task->task,
-                           may_lack ? j->task->may_be_new : 0, &report));
+                           may_lack ? j->task->may_be_new : 0, NULL, &report));
     load_report_print(&report, j->options->run.init_checkpoint);
     if (j->run.precision.rounds_to_f16) {
         round_matrices(&j->run.trainer);

@@ -136,7 +136,8 @@ static struct status start_from_model(struct pretrain_run *r, const char *path)
     TRY(model_dir_open_given(&m, path, given_of(r)));
     struct status s = check_start(r, &m, path);
     if (!failed(s)) {
-        s = network_files_load(&r->run.trainer.net, &m, kind->task(r->options), kind->may_be_new, &report);
+        s = network_files_load(&r->run.trainer.net, &m, kind->task(r->options), kind->may_be_new, NULL,
+                               &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);

@@ -31,6 +31,25 @@ static void null_nothing(void)
     EXPECT(kiln_version()[0] != '\0', "a version");
 }
 
+static void null_log(void)
+{
+    kiln_log_to(NULL, NULL, KILN_LOG_INFO);
+}
+
+static void null_decode(void)
+{
+    const int32_t id = 0;
+    struct kiln_string text = {"x", 1};
+    expect_usage(kiln_decode(NULL, &text, &id, 1, false), "model");
+    EXPECT_EMPTY(text);
+    text.n = 1;
+    expect_usage(kiln_decode(model, &text, NULL, 1, false), "ids");
+    EXPECT_EMPTY(text);
+    expect_usage(kiln_decode(model, NULL, &id, 1, false), "text");
+    kiln_string_free(NULL);
+    kiln_string_free(&text);
+}
+
 static void null_model_open(void)
 {
     struct kiln_model *m = model;
@@ -59,7 +78,8 @@ static void null_model(void)
     size_t n = 7;
     kiln_model_close(NULL);
     EXPECT(kiln_model_width(NULL) == 0 && kiln_model_max_tokens(NULL) == 0 &&
-               kiln_model_vocab_size(NULL) == 0,
+               kiln_model_vocab_size(NULL) == 0 && kiln_model_tasks(NULL) == 0 &&
+               kiln_model_special(NULL, KILN_TOKEN_END) == -1,
            "numbers of no model");
     EXPECT(kiln_model_piece(NULL, 0, &n) == NULL && n == 0, "a piece of no model");
     EXPECT(kiln_model_piece(model, 5, NULL) == NULL, "a piece without its length");
@@ -253,6 +273,11 @@ static const struct {
     {"kiln_model_max_tokens", null_model},
     {"kiln_model_vocab_size", null_model},
     {"kiln_model_piece", null_model},
+    {"kiln_log_to", null_log},
+    {"kiln_model_special", null_model},
+    {"kiln_model_tasks", null_model},
+    {"kiln_decode", null_decode},
+    {"kiln_string_free", null_decode},
     {"kiln_session_open", null_session_open},
     {"kiln_session_close", null_session},
     {"kiln_session_cancel", null_session},

@@ -90,7 +90,7 @@ enum kiln_task {
     KILN_EMBED,    /* any BERT */
     KILN_CLASSIFY, /* needs a classifier of texts: BertForSequenceClassification */
     KILN_TAG,      /* needs a classifier of tokens: BertForTokenClassification */
-    KILN_GENERATE, /* a decoder: GPT-2, BLOOM */
+    KILN_GENERATE, /* a decoder: GPT-2, BLOOM; kiln_score too */
 };
 
 /* Reads a model directory: a checkpoint of kiln, or config.json, vocab.txt and model.safetensors or
@@ -374,6 +374,14 @@ enum kiln_end {
     KILN_AT_END = 1, /* the model ended it */
     KILN_AT_STOP,    /* one of `stops` came */
     KILN_AT_LENGTH,  /* max_new_tokens */
+    KILN_AT_CANCEL,  /* kiln_generator_cancel */
+    KILN_AT_FAILURE, /* its struct kiln_grown says why */
+};
+
+/* A token, and how probable the model finds it in its place, whatever the options of the choice. */
+struct kiln_candidate {
+    int32_t id;             /* -1: the vocabulary has no more */
+    double log_probability; /* natural logarithm */
 };
 
 /* The names and meanings of `transformers`. */
@@ -383,9 +391,15 @@ struct kiln_generate_options {
     double temperature;        /* divides the logits; 0: always the most probable token */
     int64_t top_k;             /* the most probable tokens that may be chosen; 0: all */
     double top_p;              /* the most probable tokens whose probabilities sum to it may be; 1: all */
+    double min_p;              /* tokens at least this part as probable as the most probable; 0: all */
     double repetition_penalty; /* makes tokens that were there less probable; 1: off */
+    double presence_penalty;   /* subtracted from logits of tokens that were generated; 0: off */
+    double frequency_penalty;  /* the same, once for each time; 0: off */
     uint64_t seed;             /* seed of the choices; each prompt of a call has its own stream of it */
     bool ignore_end;           /* go on where the model would end a text */
+    bool context_shift;        /* where the model's window is full, go on without the older half of it */
+    bool log_probabilities;    /* say how probable each new token is */
+    int64_t n_candidates;      /* and which tokens are the most probable in its place, 0 to 20 of them */
 
     /* [n_stops] NUL-terminated: a text ends before any of them; NULL where n_stops is 0 */
     const char *const *stops;
@@ -399,7 +413,8 @@ struct kiln_generate_options {
     void *context;
 };
 
-/* 64 tokens, 1, 50, 1, 1, 42, false, no stops, NULL: as `kiln generate`. */
+/* 64 tokens, temperature 1, top_k 50, top_p 1, repetition_penalty 1, seed 42, all else off: as
+ * `kiln generate`. */
 KILN_OPTIONS(generate)
 
 struct kiln_continuation {
@@ -408,6 +423,8 @@ struct kiln_continuation {
     const int32_t *ids; /* [n_ids] the new tokens, what ended the text included; part of the result */
     size_t n_ids, n_prompt_ids;
     enum kiln_end end;
+    const double *log_probabilities;         /* [n_ids], or NULL: not asked for; part of the result */
+    const struct kiln_candidate *candidates; /* [n_ids, n_candidates] the most probable first, or NULL */
 };
 
 struct kiln_continuations {
@@ -423,6 +440,94 @@ struct kiln_status kiln_generate(struct kiln_session *session, struct kiln_conti
                                  const struct kiln_text *prompts, size_t n_prompts,
                                  const struct kiln_generate_options *options);
 void kiln_continuations_free(struct kiln_continuations *continuations);
+
+/* ---- a generator: texts come and go while others are continued ---- */
+
+struct kiln_generator; /* a session of its own */
+
+struct kiln_generator_options {
+    size_t size;
+    int64_t n_texts;    /* texts that are continued at once, from 1; others wait */
+    size_t cache_bytes; /* of keys and values; 0: those of n_texts of the longest texts, in half of the free
+                         * memory at most */
+};
+
+/* 8 texts, 0. */
+KILN_OPTIONS(generator)
+
+/* Fails as kiln_session_open. */
+struct kiln_status kiln_generator_open(struct kiln_generator **generator, struct kiln_model *model,
+                                       const struct kiln_generator_options *options);
+
+/* Ends all texts and frees the generator.  The step of another thread ends before; none may begin. */
+void kiln_generator_close(struct kiln_generator *generator);
+
+/* Adds a text, from any thread; *text is its number.  Prompt and options are copied, but `told` is not
+ * called.  Its tokens are those of kiln_generate for the prompt alone, whatever texts are beside it: for
+ * several samples of a prompt give several seeds.  Fails as kiln_generate. */
+struct kiln_status kiln_generator_add(struct kiln_generator *generator, uint64_t *text, const char *prompt,
+                                      size_t n, const struct kiln_generate_options *options);
+
+/* A text is not wanted any more, from any thread: the next step says KILN_AT_CANCEL of it.  0: none is; the
+ * running step ends before its next layer with KILN_CANCELLED, and so does every later one. */
+void kiln_generator_cancel(struct kiln_generator *generator, uint64_t text);
+
+/* What a step has added to a text. */
+struct kiln_grown {
+    uint64_t text;          /* of kiln_generator_add */
+    int32_t id;             /* the new token; -1: it ended without one */
+    double log_probability; /* of the token, if asked for; else 0 */
+    const char *bytes; /* [n] by which the text has grown, as for kiln_generate_options.told; then a NUL */
+    size_t n;
+    const struct kiln_candidate *candidates; /* [n_candidates] the most probable first; NULL: not asked for */
+    enum kiln_end end;                       /* 0: it goes on */
+    enum kiln_code code;                     /* of KILN_AT_FAILURE; else KILN_OK */
+    const char *message;                     /* of KILN_AT_FAILURE; else "" */
+};
+
+struct kiln_step {
+    struct kiln_grown *texts; /* [n] */
+    size_t n;
+    size_t n_left; /* texts that have not ended */
+};
+
+/* Computes the next token of the texts that are continued, and parts of new prompts; nothing if there is no
+ * text.  One thread at a time steps.  A failure is that of all texts, which have ended with it. */
+struct kiln_status kiln_generator_step(struct kiln_generator *generator, struct kiln_step *step);
+void kiln_step_free(struct kiln_step *step);
+
+/* ---- how probable a text is ---- */
+
+struct kiln_score_options {
+    size_t size;
+    bool begin; /* read the token that begins a text first, so that the text's own first one counts */
+    bool next;  /* say which tokens are the most probable after the text, too */
+    int64_t n_candidates; /* the most probable tokens in each place, 0 to 20 of them */
+};
+
+/* false, false, 0. */
+KILN_OPTIONS(score)
+
+struct kiln_text_score {
+    const int32_t *ids; /* [n] tokens that were read; part of the result, as are the others */
+    size_t n;
+    double log_probability;                  /* the sum of those of tokens 2 to n */
+    const double *log_probabilities;         /* [n - 1] of ids[i + 1] after ids[0] to ids[i] */
+    const struct kiln_candidate *candidates; /* [n - 1, n_candidates] in the place of ids[i + 1]; with `next`
+                                              * [n, n_candidates]; NULL: not asked for */
+};
+
+struct kiln_scores {
+    struct kiln_text_score *texts; /* [n], in the order of the call */
+    size_t n;
+};
+
+/* How probable a decoder finds each token of the texts, in a session of KILN_GENERATE.  KILN_DATA: a text is
+ * longer than the model reads, or has no token; or there is no token that begins a text. */
+struct kiln_status kiln_score(struct kiln_session *session, struct kiln_scores *scores,
+                              const struct kiln_text *texts, size_t n_texts,
+                              const struct kiln_score_options *options);
+void kiln_scores_free(struct kiln_scores *scores);
 
 #ifdef __cplusplus
 }

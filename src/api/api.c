@@ -255,14 +255,13 @@ static bool is_cancelled(const void *context)
     return atomic_load(&s->cancelled);
 }
 
-static struct status open_session(struct kiln_session **session, struct kiln_model *model,
-                                  enum kiln_task task)
+struct status api_open_session(struct kiln_session **session, struct kiln_model *model, enum kiln_task task,
+                               const struct session_options *o)
 {
     TRY(api_check_range("task", (int64_t)task, 0, ANSWER_LAST_PUBLIC));
     struct kiln_session *s = calloc(1, sizeof *s);
     FAIL_IF(s == NULL, STATUS_MEMORY, "out of memory for a session");
-    struct status status =
-        session_open_shared(&s->session, &model->weights, kind_of(task)->task, &(struct session_options){0});
+    struct status status = session_open_shared(&s->session, &model->weights, kind_of(task)->task, o);
     if (failed(status)) {
         free(s);
         return status;
@@ -287,7 +286,7 @@ struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_
     if (model == NULL) {
         return api_status(status_error(STATUS_USAGE, "model is NULL"));
     }
-    return api_status(open_session(session, model, task));
+    return api_status(api_open_session(session, model, task, &(struct session_options){0}));
 }
 
 void kiln_session_close(struct kiln_session *session)

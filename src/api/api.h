@@ -5,7 +5,7 @@
 #ifndef KILN_API_API_H
 #define KILN_API_API_H
 
-#include "serve/session.h"
+#include "serve/generate.h"
 
 #include <kiln/kiln.h>
 
@@ -22,6 +22,10 @@ struct kiln_session {
     struct session session;
     atomic_bool cancelled;
 };
+
+/* Opens a session as kiln_session_open does, with options of batches and of the cache. */
+struct status api_open_session(struct kiln_session **session, struct kiln_model *model, enum kiln_task task,
+                               const struct session_options *o);
 
 /* Converts an inner status to a public one. */
 struct kiln_status api_status(struct status s);
@@ -46,6 +50,14 @@ struct status api_take_options(void *out, size_t known, const void *given);
 
 /* Writes default options [known] to the caller's, which are of the given size; nothing if they are NULL. */
 void api_init_options(void *out, size_t size, const void *defaults, size_t known);
+
+/* The inner form of options; STATUS_USAGE names the one that is wrong. */
+struct status api_take_generate_options(struct generate_options *inner,
+                                        const struct kiln_generate_options *o);
+
+/* Copies a row of probabilities: the token's own, unless NULL, and those of n candidates. */
+void api_take_probabilities(double *own, struct kiln_candidate *candidates,
+                            const struct token_probability *row, int64_t n);
 
 /* STATUS_USAGE unless min <= value <= max. */
 struct status api_check_range(const char *name, int64_t value, int64_t min, int64_t max);

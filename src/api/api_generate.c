@@ -6,7 +6,8 @@
 #include <string.h>
 
 _Static_assert((int)KILN_AT_END == GENERATION_AT_END && (int)KILN_AT_STOP == GENERATION_AT_STOP &&
-                   (int)KILN_AT_LENGTH == GENERATION_AT_LENGTH,
+                   (int)KILN_AT_LENGTH == GENERATION_AT_LENGTH &&
+                   (int)KILN_AT_CANCEL == GENERATION_CANCELLED && (int)KILN_AT_FAILURE == GENERATION_FAILED,
                "public ends are those of serve/generate.h");
 
 void kiln_generate_options_init(struct kiln_generate_options *options, size_t size)
@@ -65,17 +66,30 @@ static struct status check_stops(const struct kiln_generate_options *o)
     return status_ok();
 }
 
-static struct status take_options(struct generate_options *inner, const struct kiln_generate_options *o)
+struct status api_take_generate_options(struct generate_options *inner, const struct kiln_generate_options *o)
 {
     TRY(api_check_range("max_new_tokens", o->max_new_tokens, 1, 1 << 20));
     TRY(api_check_range("top_k", o->top_k, 0, INT32_MAX));
     TRY(check_real("temperature", o->temperature, 0, 100));
     TRY(check_real("top_p", o->top_p, 0, 1));
+    TRY(check_real("min_p", o->min_p, 0, 1));
+    TRY(check_real("presence_penalty", o->presence_penalty, -100, 100));
+    TRY(check_real("frequency_penalty", o->frequency_penalty, -100, 100));
+    TRY(api_check_range("n_candidates", o->n_candidates, 0, GENERATE_ALTERNATIVES));
     TRY(check_real("repetition_penalty", o->repetition_penalty, 0.01, 100));
     TRY(check_stops(o));
     *inner = (struct generate_options){.max_new_tokens = o->max_new_tokens,
-                                       .choice = {o->temperature, o->top_k, o->top_p, o->repetition_penalty},
+                                       .choice = {.temperature = o->temperature,
+                                                  .top_k = o->top_k,
+                                                  .top_p = o->top_p,
+                                                  .repetition_penalty = o->repetition_penalty,
+                                                  .min_p = o->min_p,
+                                                  .presence_penalty = o->presence_penalty,
+                                                  .frequency_penalty = o->frequency_penalty},
                                        .ignore_eos = o->ignore_end,
+                                       .context_shift = o->context_shift,
+                                       .rates = o->log_probabilities || o->n_candidates > 0,
+                                       .n_alternatives = (int)o->n_candidates,
                                        .seed = o->seed,
                                        .stops = o->stops,
                                        .n_stops = (int64_t)o->n_stops};
@@ -97,17 +111,45 @@ static struct status run(struct call *c)
     return packer_explain(&c->session->packer, generate(c->session, &source, NULL));
 }
 
-/* One block: the texts, the ids, the bytes. */
+void api_take_probabilities(double *own, struct kiln_candidate *candidates,
+                            const struct token_probability *row, int64_t n)
+{
+    if (own != NULL) {
+        *own = row[0].log_p;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        candidates[k] = (struct kiln_candidate){row[1 + k].id, row[1 + k].log_p};
+    }
+}
+
+static void take_rates(struct kiln_continuation *t, double *log_ps, struct kiln_candidate *candidates,
+                       const struct generation *g)
+{
+    int64_t k = g->options->n_alternatives;
+    for (size_t i = 0; i < t->n_ids; i++) {
+        api_take_probabilities(&log_ps[i], &candidates[(int64_t)i * k], &g->rated[(int64_t)i * (1 + k)], k);
+    }
+    t->log_probabilities = log_ps;
+    t->candidates = k > 0 ? candidates : NULL;
+}
+
+/* One block: the texts, the probabilities, the candidates, the ids, the bytes. */
 static struct status take_texts(struct kiln_continuations *out, const struct call *c)
 {
-    size_t n_ids = 0, n_bytes = 0;
+    bool rates = c->inner.rates;
+    size_t n_ids = 0, n_bytes = 0, n_candidates = (size_t)c->inner.n_alternatives;
     for (size_t i = 0; i < c->n; i++) {
-        n_ids += c->generations[i].ids.n;
+        n_ids += c->generations[i].ids.n - c->generations[i].n_prompt;
         n_bytes += c->generations[i].text.n + 1;
     }
-    struct kiln_continuation *texts = malloc(c->n * sizeof *texts + n_ids * sizeof(int32_t) + n_bytes + 1);
+    size_t n_rated = rates ? n_ids : 0;
+    struct kiln_continuation *texts = malloc(
+        c->n * sizeof *texts + n_rated * (sizeof(double) + n_candidates * sizeof(struct kiln_candidate)) +
+        n_ids * sizeof(int32_t) + n_bytes + 1);
     FAIL_IF(texts == NULL, STATUS_MEMORY, "out of memory for %zu texts", c->n);
-    int32_t *ids = (int32_t *)(texts + c->n);
+    double *log_ps = (double *)(texts + c->n);
+    struct kiln_candidate *candidates = (struct kiln_candidate *)(log_ps + n_rated);
+    int32_t *ids = (int32_t *)(candidates + n_rated * n_candidates);
     char *bytes = (char *)(ids + n_ids);
     for (size_t i = 0; i < c->n; i++) {
         const struct generation *g = &c->generations[i];
@@ -121,6 +163,11 @@ static struct status take_texts(struct kiln_continuations *out, const struct cal
                                               .n_ids = n_new,
                                               .n_prompt_ids = g->n_prompt,
                                               .end = (enum kiln_end)g->end};
+        if (rates) {
+            take_rates(&texts[i], log_ps, candidates, g);
+            log_ps += n_new;
+            candidates += n_new * n_candidates;
+        }
         ids += n_new;
         bytes += g->text.n + 1;
     }
@@ -136,7 +183,7 @@ static struct status generate_all(struct kiln_session *session, struct kiln_cont
     struct call c = {.options = kiln_generate_defaults(), .n = n_prompts};
     TRY(api_begin_task(session, KILN_GENERATE));
     TRY(api_take_options(&c.options, sizeof c.options, options));
-    TRY(take_options(&c.inner, &c.options));
+    TRY(api_take_generate_options(&c.inner, &c.options));
     TRY(api_take_texts(&inner, prompts, n_prompts, "prompts"));
     c.session = &session->session;
     c.prompts = inner;

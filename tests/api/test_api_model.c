@@ -1,5 +1,5 @@
-/* What the library says of a model: its special tokens, what it answers, texts of ids; how much of its weights
- * is read, and the log, which is silent until the program asks for it. */
+/* What the library says of a model: its special tokens, what it answers, texts of ids; how much of its
+ * weights is read, and the log, which is silent until the program asks for it. */
 #define _GNU_SOURCE
 #include "expect_kiln.h"
 #include "session_case.h"

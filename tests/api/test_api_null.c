@@ -26,6 +26,15 @@ static void expect_usage(struct kiln_status s, const char *argument)
         EXPECT(memcmp(&(result), zeros, sizeof(result)) == 0, "%s leaves a result", function);               \
     } while (0)
 
+static struct kiln_model *open_model(const char *name)
+{
+    char path[128];
+    struct kiln_model *m;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    EXPECT(kiln_model_open(&m, path).code == KILN_OK, "%s", path);
+    return m;
+}
+
 static void null_nothing(void)
 {
     EXPECT(kiln_version()[0] != '\0', "a version");
@@ -219,6 +228,43 @@ static void null_generate(void)
     kiln_continuations_free(NULL);
 }
 
+static void null_generator(void)
+{
+    struct kiln_model *m = open_model("gpt2");
+    struct kiln_generator *g = (struct kiln_generator *)m;
+    struct kiln_step step = {.n = 1};
+    uint64_t text;
+    expect_usage(kiln_generator_open(NULL, m, NULL), "generator");
+    expect_usage(kiln_generator_open(&g, NULL, NULL), "model");
+    EXPECT_EMPTY(g);
+    EXPECT(kiln_generator_open(&g, m, NULL).code == KILN_OK, "NULL options are the defaults");
+    kiln_model_close(m);
+    expect_usage(kiln_generator_add(NULL, &text, "the", 3, NULL), "generator");
+    expect_usage(kiln_generator_add(g, NULL, "the", 3, NULL), "text");
+    expect_usage(kiln_generator_add(g, &text, NULL, 3, NULL), "prompt");
+    expect_usage(kiln_generator_step(NULL, &step), "generator");
+    EXPECT_EMPTY(step);
+    expect_usage(kiln_generator_step(g, NULL), "step");
+    kiln_generator_cancel(NULL, 0);
+    kiln_generator_close(NULL);
+    kiln_generator_close(g);
+    kiln_step_free(NULL);
+    kiln_step_free(&step);
+}
+
+static void null_score(void)
+{
+    struct kiln_text text = {"the", 3}, nothing = {NULL, 3};
+    struct kiln_scores scores = {.n = 1};
+    expect_usage(kiln_score(NULL, &scores, &text, 1, NULL), "session");
+    EXPECT_EMPTY(scores);
+    expect_usage(kiln_score(decoder, NULL, &text, 1, NULL), "scores");
+    expect_usage(kiln_score(decoder, &scores, NULL, 1, NULL), "texts");
+    expect_usage(kiln_score(decoder, &scores, &nothing, 1, NULL), "text");
+    kiln_scores_free(NULL);
+    kiln_scores_free(&scores);
+}
+
 static void null_engine_open(void)
 {
     static const char config[] =
@@ -296,6 +342,14 @@ static const struct {
     {"kiln_tags_free", null_tag},
     {"kiln_generate", null_generate},
     {"kiln_continuations_free", null_generate},
+    {"kiln_generator_open", null_generator},
+    {"kiln_generator_close", null_generator},
+    {"kiln_generator_add", null_generator},
+    {"kiln_generator_cancel", null_generator},
+    {"kiln_generator_step", null_generator},
+    {"kiln_step_free", null_generator},
+    {"kiln_score", null_score},
+    {"kiln_scores_free", null_score},
     {"kiln_engine_open", null_engine_open},
     {"kiln_engine_close", null_engine},
     {"kiln_engine_info", null_engine},
@@ -350,15 +404,6 @@ static int run_header(const char *path)
     free(text);
     file_map_close(&map);
     return n;
-}
-
-static struct kiln_model *open_model(const char *name)
-{
-    char path[128];
-    struct kiln_model *m;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    EXPECT(kiln_model_open(&m, path).code == KILN_OK, "%s", path);
-    return m;
 }
 
 /* A session of its own model. */

@@ -89,7 +89,10 @@ static void test_generate(void)
     struct kiln_continuations c;
     struct kiln_text text = {"and", 3};
     struct kiln_generate_options o = kiln_generate_defaults();
+    struct kiln_score_options score = kiln_score_defaults();
+    struct kiln_scores scores;
     TEST_SIZES(o, kiln_generate(s, &c, &text, 1, &o));
+    TEST_SIZES(score, kiln_score(s, &scores, &text, 1, &score));
     o.size = offsetof(struct kiln_generate_options, temperature);
     o.max_new_tokens = 3;
     o.temperature = -1;
@@ -116,6 +119,8 @@ int main(void)
     TEST_INIT(ask);
     TEST_INIT(embed);
     TEST_INIT(generate);
+    TEST_INIT(generator);
+    TEST_INIT(score);
     TEST_INIT(engine);
     test_ask();
     test_embed();

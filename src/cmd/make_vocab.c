@@ -24,14 +24,14 @@ struct vocab_args {
     const char *input;
     const char *kind, *pattern;
     const char *vocab_file, *merge_file;
-    const char *format, *encoding;
+    const char *format, *encoding, *text_field;
     struct option_given given;
     int64_t vocab_size;
     int64_t min_frequency;
     int64_t limit_alphabet;
     double alphabet_coverage;
     bool do_lower_case;
-    bool replace_invalid_utf8, allow_truncated_input;
+    bool replace_invalid_utf8, allow_truncated_input, keep_layout;
     bool overwrite;
     bool dry_run;
 };
@@ -61,6 +61,11 @@ static const struct option options[] = {
                    "number of characters to keep, instead of --alphabet_coverage; 0: off"),
     OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
                       "choose how files hold documents, as for kiln prepare"),
+    OPTION_STRING_ROW("text_field", offsetof(struct vocab_args, text_field), "text", "NAME",
+                      "json: name of the field that has the text"),
+    OPTION_FLAG_ROW("keep_layout", offsetof(struct vocab_args, keep_layout),
+                    "bpe: count white space, indentation and blank lines, which stores of whole documents "
+                    "keep, and leave out files of directories that are not text"),
     ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
     REPLACE_INVALID_ROW(offsetof(struct vocab_args, replace_invalid_utf8)),
     ALLOW_TRUNCATED_ROW(offsetof(struct vocab_args, allow_truncated_input)),
@@ -166,7 +171,7 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
                                          .worker_destroy = worker_destroy,
                                          .result_bytes = 1, /* the smallest size: there is no result */
                                          .run = count_document};
-    struct corpus_sink sink = {&p, take};
+    struct corpus_sink sink = {.context = &p, .take = take};
     struct status s = corpus_pass_run(c, &transform, &sink);
     pthread_mutex_destroy(&p.mutex);
     return failed(s) ? s : p.ended;
@@ -338,10 +343,9 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 /* STATUS_USAGE: a flag that the kind would pass over in silence, or a size that its first pieces exceed. */
 static struct status check_kind(const struct vocab_args *a)
 {
-    static const char *const of_bpe[] = {"merge_file", "pattern", NULL}, *const of_wordpiece[] = {
-                                                                             "do_lower_case",
-                                                                             "alphabet_coverage",
-                                                                             "limit_alphabet", NULL};
+    static const char *const of_bpe[] = {"merge_file", "pattern", "keep_layout", NULL},
+                             *const of_wordpiece[] = {"do_lower_case", "alphabet_coverage", "limit_alphabet",
+                                                      NULL};
     const char *flag = option_first_given(&command_vocab, a, is_bpe(a) ? of_wordpiece : of_bpe);
     FAIL_IF(flag != NULL, STATUS_USAGE, "--%s cannot be combined with --kind %s%s", flag, a->kind,
             is_bpe(a) ? ", which keeps all bytes" : ": it is of --kind bpe");
@@ -364,6 +368,8 @@ static struct status claim_outputs(struct dir_lock *lock, const struct vocab_arg
     if (is_bpe(a)) {
         TRY(find_bpe_paths(&paths, a));
     }
+    TRY(a->dry_run ? status_ok() : file_make_parent(a->vocab_file));
+    TRY(a->dry_run || a->merge_file == NULL ? status_ok() : file_make_parent(a->merge_file));
     TRY(a->dry_run ? status_ok() : lock_output(lock, is_bpe(a) ? paths.tokenizer : a->vocab_file));
     TRY(is_bpe(a) ? check_bpe_paths(&paths, a, c) : status_ok());
     return a->dry_run ? status_ok() : file_check_output(a->vocab_file, 0);
@@ -377,6 +383,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8,
                                .allow_truncated = a->allow_truncated_input,
+                               .text_field = a->text_field,
+                               .keeps_layout = a->keep_layout,
+                               .leaves_out_others = a->keep_layout,
                                .encoding = a->encoding};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
     struct corpus c;

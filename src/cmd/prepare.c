@@ -41,8 +41,9 @@ static const struct option options[] = {
                      "text files, or directories of them; more paths may follow", false),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt, with one piece per line; not needed for --format text alone"),
-    OPTION_STRING_ROW("output_dir", AT(output_dir), NULL, "DIR",
-                      "write all output, vocab.txt included, into this directory; it is made if missing"),
+    OPTION_STRING_ROW(
+        "output_dir", AT(output_dir), NULL, "DIR",
+        "write all output, files of the vocabulary included, into this directory; it is made if missing"),
     OPTION_BOOL_ROW("do_lower_case", AT(do_lower_case), NULL,
                     "lower-case text and strip accents, for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW("input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
@@ -81,7 +82,9 @@ static const struct option options[] = {
         "masks anew in each epoch; hdf5: samples with masks drawn now, in the layout of "
         "create_pretraining_data; packed: the same, up to three sequences per row, in the layout of "
         "pack_pretraining_data_pytorch; text: the cleaned documents as lines of JSON; " DOCUMENT_STORE_FORMAT
-        ", alone: whole documents in the .bin and .idx of preprocess_data.py"),
+        ", alone: whole documents, with white space, indentation and blank lines as they are, in the .bin "
+        "and "
+        ".idx of preprocess_data.py"),
     OPTION_STRING_ROW("max_seq_length", AT(max_seq_length), "128", "LIST",
                       "hdf5: maximum number of tokens per sequence, [CLS] and [SEP] included; a list, such "
                       "as 128,512, makes one directory each"),
@@ -110,7 +113,7 @@ static const struct option options[] = {
                       "PATH_KEY_document.bin, .idx and .json"),
     MERGE_FILE_ROW(AT(documents.merge_file)),
     OPTION_STRING_ROW("json_keys", AT(documents.json_keys), "text", "LIST",
-                      "write the texts of these keys of a line, each key to its own files"),
+                      "write the texts of these keys of a line of JSON, each key to its own files"),
     OPTION_FLAG_ROW("append_eod", AT(documents.append_eod),
                     "end each document with the tokenizer's end-of-text token"),
     OPTION_TEXT_ROW("eod_token", AT(documents.eod_token),
@@ -285,6 +288,22 @@ static json_t *make_settings(const struct prepare_args *a, const struct tokenize
     return settings;
 }
 
+static struct source_options source_options(const struct prepare_args *a)
+{
+    return (struct source_options){.replace_invalid_utf8 = a->replace_invalid_utf8,
+                                   .allow_truncated = a->allow_truncated_input,
+                                   .encoding = a->encoding,
+                                   .text_field = a->text_field,
+                                   .keep_gutenberg = a->keep_gutenberg};
+}
+
+static struct cleaning_config cleaning_config(const struct prepare_args *a)
+{
+    return (struct cleaning_config){.drop_duplicates = a->drop_duplicates,
+                                    .drop_repeated_lines = a->drop_repeated_lines,
+                                    .min_document_chars = a->min_document_chars};
+}
+
 static struct status run_with(const struct prepare_args *a, const struct prepare_formats *f,
                               const struct tokenizer *t, int n_inputs, const char *const *inputs)
 {
@@ -292,20 +311,14 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
     struct prepare_config c = {
         .inputs = inputs,
         .n_inputs = n_inputs,
-        .source = {.replace_invalid_utf8 = a->replace_invalid_utf8,
-                   .allow_truncated = a->allow_truncated_input,
-                   .encoding = a->encoding,
-                   .text_field = a->text_field,
-                   .keep_gutenberg = a->keep_gutenberg},
+        .source = source_options(a),
         .output_dir = a->output_dir,
         .pass = {.tokenizer = t,
                  .one_sentence_per_line = a->one_sentence_per_line,
                  .holdout_fraction = a->holdout_fraction,
                  .seed = (uint64_t)a->seed,
                  .writes_text = f->text,
-                 .cleaning = {.drop_duplicates = a->drop_duplicates,
-                              .drop_repeated_lines = a->drop_repeated_lines,
-                              .min_document_chars = a->min_document_chars},
+                 .cleaning = cleaning_config(a),
                  .save_seconds = a->save_seconds},
         .wants_store = f->store,
         .sets = sets,
@@ -323,20 +336,11 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
     return s;
 }
 
-/* Flags that have no use with --format documents: lines of JSON are read as they are, each text by its
- * key. */
-static const char *const other_flags[] = {"output_dir",
-                                          "do_lower_case",
-                                          "input_format",
-                                          "text_field",
-                                          "encoding",
-                                          "keep_gutenberg",
-                                          "holdout_fraction",
+/* Flags that have no use for whole documents. */
+static const char *const other_flags[] = {"do_lower_case",
                                           "one_sentence_per_line",
-                                          "seed",
                                           "resume",
                                           "save_seconds",
-                                          "check",
                                           "max_seq_length",
                                           "masked_lm_prob",
                                           "whole_word_masks",
@@ -348,10 +352,7 @@ static const char *const other_flags[] = {"output_dir",
                                           "packed",
                                           "reference_names",
                                           "dataset",
-                                          "drop_duplicates",
-                                          "keep_script",
                                           "drop_repeated_lines",
-                                          "min_document_chars",
                                           NULL};
 
 /* STATUS_USAGE: a flag that the format would pass over in silence. */
@@ -362,27 +363,41 @@ static struct status check_other_format(const struct prepare_args *a)
                         : status_error(STATUS_USAGE, "--%s needs --format " DOCUMENT_STORE_FORMAT, flag);
 }
 
+static bool is_given(const struct prepare_args *a, const char *flag)
+{
+    return option_first_given(&command_prepare, a, (const char *const[]){flag, NULL}) != NULL;
+}
+
 static struct status check_documents(const struct prepare_args *a)
 {
     const char *flag = option_first_given(&command_prepare, a, other_flags);
-    return flag == NULL
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--%s cannot be combined with --format " DOCUMENT_STORE_FORMAT "%s", flag,
-                              strcmp(flag, "text_field") == 0 ? ": --json_keys names the field" : "");
+    FAIL_IF(flag != NULL, STATUS_USAGE, "--%s cannot be combined with --format " DOCUMENT_STORE_FORMAT, flag);
+    FAIL_IF(is_given(a, "text_field") && is_given(a, "json_keys"), STATUS_USAGE,
+            "--text_field and --json_keys both name the text of a line; give one");
+    FAIL_IF(a->output_dir == NULL && is_given(a, "holdout_fraction") && a->holdout_fraction > 0, STATUS_USAGE,
+            "--holdout_fraction needs --output_dir DIR, which gets the stores train and heldout");
+    return status_ok();
 }
 
 static struct status run_documents(const struct prepare_args *a, int n_inputs, const char *const *inputs)
 {
     struct document_store_config c = {.inputs = inputs,
                                       .n_inputs = n_inputs,
-                                      .lines = {.replace_invalid_utf8 = a->replace_invalid_utf8},
-                                      .allow_truncated = a->allow_truncated_input,
+                                      .source = source_options(a),
+                                      .output_dir = a->output_dir,
+                                      .holdout_fraction = a->output_dir == NULL ? 0 : a->holdout_fraction,
+                                      .seed = (uint64_t)a->seed,
+                                      .cleaning = cleaning_config(a),
                                       .overwrite = a->overwrite,
-                                      .dry_run = a->dry_run};
+                                      .dry_run = a->dry_run,
+                                      .check = a->check};
     TRY(check_documents(a));
-    return n_inputs == 0 ? missing("input", "PATH...", "files of JSON lines, or directories of them")
-                         : prepare_documents(&a->documents, a->vocab_file, &c);
+    TRY(choose_format(a, &c.source.format));
+    TRY(choose_scripts(a, &c.cleaning.scripts));
+    return n_inputs == 0
+               ? missing("input", "PATH...", "files of text, or directories of them")
+               : prepare_documents(&a->documents, a->vocab_file,
+                                   is_given(a, "text_field") ? a->text_field : a->documents.json_keys, &c);
 }
 
 static struct status run_on(const struct prepare_args *a, int n_inputs, const char *const *inputs)

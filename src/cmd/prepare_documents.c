@@ -1,6 +1,9 @@
 #define _GNU_SOURCE /* strtok_r, strdup */
 #include "cmd/prepare_documents.h"
 
+#include "core/log.h"
+#include "corpus/document_merge.h"
+#include "task/prepare_plan.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_open.h"
 
@@ -95,8 +98,8 @@ const char *const prepare_documents_flags[] = {
 enum { KEY_BYTES = 64 };
 
 struct keys {
-    char texts[DOCUMENT_LINES_MOST_KEYS][KEY_BYTES];
-    const char *list[DOCUMENT_LINES_MOST_KEYS];
+    char texts[SOURCE_MOST_KEYS][KEY_BYTES];
+    const char *list[SOURCE_MOST_KEYS];
     int n;
 };
 
@@ -105,12 +108,12 @@ static struct status parse_keys(struct keys *k, const char *list)
     struct prepare_word word;
     k->n = 0;
     for (const char *rest = list; prepare_word_next(&word, &rest); k->n++) {
-        FAIL_IF(k->n == DOCUMENT_LINES_MOST_KEYS || word.n == 0 || word.n >= KEY_BYTES ||
+        FAIL_IF(k->n == SOURCE_MOST_KEYS || word.n == 0 || word.n >= KEY_BYTES ||
                     memchr(word.text, '/', word.n) != NULL,
                 STATUS_USAGE,
                 "--json_keys is '%.60s', but must be a list of at most %d names of up to %d bytes without a "
                 "slash",
-                list, DOCUMENT_LINES_MOST_KEYS, KEY_BYTES - 1);
+                list, SOURCE_MOST_KEYS, KEY_BYTES - 1);
         snprintf(k->texts[k->n], KEY_BYTES, "%.*s", (int)word.n, word.text);
         k->list[k->n] = k->texts[k->n];
         for (int i = 0; i < k->n; i++) {
@@ -139,31 +142,61 @@ static struct status open_tokenizer(struct tokenizer *t, const char *vocab_file,
     return s;
 }
 
+static struct status write_stores(const struct prepare_documents_args *a, struct document_store_config *c)
+{
+    struct document_store_report report;
+    c->max_bad_lines = a->max_bad_lines;
+    c->append_end = a->append_eod;
+    c->output_prefix = a->output_prefix;
+    TRY(document_store_write(&report, c));
+    if (!c->dry_run) {
+        prepare_report_text(&report.read, report.total_bytes);
+    }
+    if (c->check) {
+        log_info("all of the text was read; nothing was written");
+    }
+    return status_ok();
+}
+
+static struct status check_place(const struct prepare_documents_args *a,
+                                 const struct document_store_config *c)
+{
+    FAIL_IF(a->output_prefix == NULL && c->output_dir == NULL && !c->check, STATUS_USAGE,
+            "kiln prepare --format " DOCUMENT_STORE_FORMAT
+            " needs --output_prefix PATH, with which the names of its files begin, or --output_dir DIR");
+    FAIL_IF(a->output_prefix != NULL && c->output_dir != NULL, STATUS_USAGE,
+            "give --output_prefix or --output_dir, not both: the second makes DIR/train and DIR/heldout");
+    return status_ok();
+}
+
 struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,
-                                struct document_store_config *c)
+                                const char *keys_list, struct document_store_config *c)
 {
     struct keys keys;
-    struct tokenizer t;
-    FAIL_IF(a->output_prefix == NULL, STATUS_USAGE,
-            "kiln prepare --format " DOCUMENT_STORE_FORMAT
-            " needs --output_prefix PATH: the path with which the names of its files begin");
+    struct tokenizer t = {0};
+    TRY(check_place(a, c));
     c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
                                                   .memory_bytes = (uint64_t)a->shuffle_memory_mb << 20};
-    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0), STATUS_USAGE,
-            "--%s cannot be combined with --merge, whose inputs are stores of tokens",
-            a->append_eod ? "append_eod" : "max_bad_lines");
+    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0 || c->check || c->output_dir != NULL),
+            STATUS_USAGE, "--%s cannot be combined with --merge, whose inputs are stores of tokens",
+            a->append_eod          ? "append_eod"
+            : a->max_bad_lines > 0 ? "max_bad_lines"
+            : c->check             ? "check"
+                                   : "output_dir");
     if (a->merge) {
         return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite, c->dry_run);
     }
-    TRY(parse_keys(&keys, a->json_keys));
+    TRY(parse_keys(&keys, keys_list));
+    FAIL_IF(keys.n > 1 && c->output_dir != NULL, STATUS_USAGE,
+            "--output_dir has one store to train on: give one key, or --output_prefix");
+    c->source.json_keys = keys.list;
+    c->source.n_json_keys = keys.n;
+    if (c->check && vocab_file == NULL) {
+        return write_stores(a, c);
+    }
     TRY(open_tokenizer(&t, vocab_file, a));
-    c->output_prefix = a->output_prefix;
-    c->max_bad_lines = a->max_bad_lines;
-    c->lines.tokenizer = &t;
-    c->lines.keys = keys.list;
-    c->lines.n_keys = keys.n;
-    c->lines.append_end = a->append_eod;
-    struct status s = document_store_write(c);
+    c->tokenizer = &t;
+    struct status s = write_stores(a, c);
     tokenizer_fini(&t);
     return s;
 }

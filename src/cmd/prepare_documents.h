@@ -40,8 +40,8 @@ struct prepare_documents_args {
 /* Names of the flags, which only this format has; ends with NULL. */
 extern const char *const prepare_documents_flags[];
 
-/* Fills in what is left of `c`: tokenizer, keys, prefix; and runs.  STATUS_USAGE. */
+/* Fills in what is left of `c`: tokenizer, the keys of the list, prefix; and runs.  STATUS_USAGE. */
 struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,
-                                struct document_store_config *c);
+                                const char *keys_list, struct document_store_config *c);
 
 #endif

@@ -7,7 +7,7 @@
 #include "cmd/standard_streams.h"
 #include "cmd/tensor_ranks.h"
 #include "core/hash.h"
-#include "corpus/document_lines.h"
+#include "corpus/source_formats.h"
 #include "data/text_ids.h"
 #include "serve/answer_json.h"
 #include "serve/last_words.h"
@@ -224,7 +224,7 @@ static struct status check_paths(const struct eval_args *a, const struct input_p
 {
     for (int i = 0; i < paths->n && a->last_word; i++) {
         FAIL_IF(
-            !document_lines_are_named(paths->paths[i]), STATUS_USAGE,
+            !source_formats_names_json(paths->paths[i]), STATUS_USAGE,
             "--last_word measures lines of JSON, but the name of %s does not end in .jsonl, .ndjson or .json",
             paths->paths[i]);
     }

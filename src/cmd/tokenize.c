@@ -12,15 +12,19 @@
 #include <string.h>
 
 struct tokenize_args {
-    const char *vocab_file, *merge_file;
-    bool do_lower_case, parse_special_tokens, no_parse_special_tokens;
+    const char *vocab_file, *merge_file, *model;
+    bool do_lower_case, parse_special_tokens, no_parse_special_tokens, decode;
     bool dry_run;
 };
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW(
-        "vocab_file", offsetof(struct tokenize_args, vocab_file), "FILE",
+    OPTION_STRING_ROW(
+        "vocab_file", offsetof(struct tokenize_args, vocab_file), NULL, "FILE",
         "vocab.txt of WordPiece, tokenizer.json of a byte-level BPE, or vocab.json with --merge_file"),
+    OPTION_STRING_ROW("model", offsetof(struct tokenize_args, model), NULL, "DIR",
+                      "use the tokenizer of this model directory, instead of --vocab_file"),
+    OPTION_FLAG_ROW("decode", offsetof(struct tokenize_args, decode),
+                    "turn lines of ids, with spaces between them, back into lines of text"),
     OPTION_STRING_ROW("merge_file", offsetof(struct tokenize_args, merge_file), NULL, "FILE",
                       "merges.txt of a byte-level BPE, whose --vocab_file is vocab.json"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
@@ -67,7 +71,27 @@ static struct status write_ids(struct buf *line, const struct id_list *ids)
     return fwrite(start, 1, n, stdout) == n ? status_ok() : standard_streams_flush();
 }
 
-static struct status tokenize_lines(struct tokenizer_scratch *scratch)
+/* Writes the text of a line of ids. */
+static struct status decode_line(struct buf *text, struct id_list *ids, const struct tokenizer *t, char *line,
+                                 int64_t number)
+{
+    for (char *at = line, *end; *(at += strspn(at, " \t\r")) != '\0'; at = end) {
+        errno = 0;
+        long long id = strtoll(at, &end, 10);
+        FAIL_IF(end == at || strchr(" \t\r", *end) == NULL || errno != 0 || id < 0 || id >= t->n, STATUS_DATA,
+                "standard input line %lld: '%.20s' is not an id from 0 to %d", (long long)number, at,
+                t->n - 1);
+        FAIL_IF(!id_list_append(ids, (int32_t)id), STATUS_MEMORY, "out of memory for the ids of a line");
+    }
+    buf_clear(text);
+    TRY(tokenizer_decode(t, text, ids->ids, ids->n));
+    buf_putc(text, '\n');
+    TRY(buf_status(text));
+    return fwrite(text->data, 1, text->n, stdout) == text->n ? status_ok() : standard_streams_flush();
+}
+
+/* Encodes lines, or decodes them. */
+static struct status tokenize_lines(struct tokenizer_scratch *scratch, bool decode)
 {
     struct status s = status_ok();
     struct id_list ids = {0};
@@ -84,11 +108,14 @@ static struct status tokenize_lines(struct tokenizer_scratch *scratch)
         }
         n -= n > 0 && line[n - 1] == '\n';
         ids.n = 0;
+        line[n] = '\0';
         s = standard_streams_check_line(line, (size_t)n, ++n_lines);
-        s = failed(s) ? s : tokenizer_encode_ids(scratch, &ids, line, (size_t)n);
-        if (!failed(s)) {
-            s = write_ids(&out, &ids);
+        if (!failed(s) && decode) {
+            s = decode_line(&out, &ids, scratch->tokenizer, line, n_lines);
+            continue;
         }
+        s = failed(s) ? s : tokenizer_encode_ids(scratch, &ids, line, (size_t)n);
+        s = failed(s) ? s : write_ids(&out, &ids);
     }
     s = failed(s) ? s : standard_streams_check_input();
     free(line);
@@ -99,6 +126,15 @@ static struct status tokenize_lines(struct tokenizer_scratch *scratch)
 
 static struct status open_tokenizer(struct tokenizer *t, const struct tokenize_args *a)
 {
+    int64_t max_length;
+    FAIL_IF((a->vocab_file == NULL) == (a->model == NULL), STATUS_USAGE,
+            "kiln tokenize needs --vocab_file FILE, or --model DIR with the tokenizer");
+    FAIL_IF(a->model != NULL && (a->merge_file != NULL || a->do_lower_case), STATUS_USAGE,
+            "--%s belongs to --vocab_file: the files of --model say what the tokenizer is",
+            a->do_lower_case ? "do_lower_case" : "merge_file");
+    if (a->model != NULL) {
+        return tokenizer_open_directory(t, &max_length, a->model);
+    }
     if (a->merge_file == NULL) {
         return tokenizer_open_vocabulary(t, a->vocab_file, a->do_lower_case);
     }
@@ -118,7 +154,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     TRY(open_tokenizer(&t, a));
     if (a->dry_run) {
         log_info("%s is valid: %d pieces, hash %016llx; would write %s ids of each line of standard input",
-                 a->vocab_file, t.n, (unsigned long long)t.hash, a->do_lower_case ? "uncased" : "cased");
+                 a->model != NULL ? a->model : a->vocab_file, t.n, (unsigned long long)t.hash,
+                 a->do_lower_case ? "uncased" : "cased");
         tokenizer_fini(&t);
         return status_ok();
     }
@@ -126,7 +163,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct tokenizer_scratch scratch;
     struct status s = tokenizer_scratch_init(&scratch, &t);
     if (!failed(s)) {
-        s = tokenize_lines(&scratch);
+        s = tokenize_lines(&scratch, a->decode);
     }
     tokenizer_scratch_fini(&scratch);
     tokenizer_fini(&t);
@@ -138,7 +175,8 @@ const struct command command_tokenize = {
     .summary = "turn lines of text into lines of token ids",
     .details = "Reads lines of text from standard input and writes the ids of each as a line, separated by "
                "spaces, without special tokens. Hugging Face's BertTokenizerFast, GPT2TokenizerFast and "
-               "BloomTokenizerFast give the same ids. Text such as [SEP] is plain text, unless "
+               "BloomTokenizerFast give the same ids. --decode is the way back. Text such as [SEP] is plain "
+               "text, unless "
                "--parse_special_tokens is given. A line that is not UTF-8 is an error.",
     .positional_usage = "",
     .options = options,

@@ -22,12 +22,21 @@ void corpus_close(struct corpus *c)
     input_files_fini(&c->files);
 }
 
+/* Opens the next file, or leaves it out: then no source is open. */
 static struct status open_file(struct corpus *c)
 {
     const struct input_file *f = &c->files.files[c->n_opened++];
-    TRY(source_open(&c->source, f->path, f->n_bytes, &c->options));
-    c->source_is_open = true;
-    return status_ok();
+    struct status s = source_open(&c->source, f->path, f->n_bytes, &c->options);
+    c->source_is_open = !failed(s);
+    if (s.code == STATUS_DATA && c->options.leaves_out_others && f->in_directory) {
+        if (!c->options.quiet) {
+            log_warning("%s; it is left out", s.message);
+        }
+        c->counts.n_other_files++;
+        c->old_bytes += f->n_bytes;
+        return status_ok();
+    }
+    return s;
 }
 
 /* Compares the number of pages that were read with that of the dump's index; warns if they differ. */
@@ -64,8 +73,8 @@ static struct status close_file(struct corpus *c)
 
 static void count_file(struct corpus *c)
 {
-    c->counts.n_files++;
-    if (c->source.reader.stream.file_bytes > 0) {
+    c->counts.n_files += c->source_is_open;
+    if (c->source_is_open && c->source.reader.stream.file_bytes > 0) {
         c->counts.n_by_format[source_formats_index(c->source.format)]++;
     }
 }

@@ -164,6 +164,8 @@ static struct status take_batch(struct pass *p, struct batch *b)
         p->corpus->fates[d->fate] += d->format != NULL;
         if (d->fate == DOCUMENT_KEPT) {
             TRY(p->sink->take(p->sink->context, &b->items[i]));
+        } else if (p->sink->leave_out != NULL) {
+            TRY(p->sink->leave_out(p->sink->context, &b->items[i]));
         }
     }
     free_large(p, b);

@@ -43,10 +43,12 @@ struct corpus_item {
     struct source_counts counts; /* counts up to that place */
 };
 
-/* Gets every item, in order, from one thread at a time, not always the same.  An error ends the pass. */
+/* Gets every item, in order, from one thread at a time, not always the same; `leave_out`, which may be NULL,
+ * those whose fate is other than DOCUMENT_KEPT.  An error ends the pass. */
 struct corpus_sink {
     void *context;
     struct status (*take)(void *context, const struct corpus_item *item);
+    struct status (*leave_out)(void *context, const struct corpus_item *item);
 };
 
 /* Runs from the corpus' current place to its end, in as many threads as parallel_run has.  `transform` NULL:

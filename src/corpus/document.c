@@ -19,6 +19,8 @@ const char *const document_fate_names[DOCUMENT_N_FATES] = {
     [DOCUMENT_TOO_SHORT] = "shorter than --min_document_chars",
     [DOCUMENT_OTHER_SCRIPT] = "in other scripts than --keep_script",
     [DOCUMENT_DUPLICATE] = "equal to an earlier one",
+    [DOCUMENT_NOT_UTF8] = "not UTF-8",
+    [DOCUMENT_NO_STRING] = "with a text that is not a string",
 };
 
 void document_fini(struct document *d)
@@ -39,7 +41,7 @@ void document_clear(struct document *d)
     buf_clear(&d->url);
     buf_clear(&d->text);
     buf_clear(&d->raw);
-    d->begins = false;
+    d->begins = d->is_exact = false;
     d->n_paragraphs = 0;
     d->format = NULL;
     d->site = NULL;

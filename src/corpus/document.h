@@ -3,7 +3,8 @@
  * converts it (corpus/corpus_pass.h).
  *
  * The rule: a paragraph is valid UTF-8, trimmed, not empty and without line ends; a piece ends where a
- * paragraph ends.  So a document takes little memory: about DOCUMENT_BYTES, and at most one paragraph
+ * paragraph ends.  Of an exact document a paragraph is a complete text instead, or a piece of one, with its
+ * line ends and blanks.  So a document takes little memory: about DOCUMENT_BYTES, and at most one paragraph
  * more; a raw one at most DOCUMENT_RAW_BYTES. */
 #ifndef KILN_CORPUS_DOCUMENT_H
 #define KILN_CORPUS_DOCUMENT_H
@@ -35,6 +36,8 @@ enum document_fate {
     DOCUMENT_TOO_SHORT, /* these are left out by cleaning (corpus/cleaning.h), if asked for */
     DOCUMENT_OTHER_SCRIPT,
     DOCUMENT_DUPLICATE,
+    DOCUMENT_NOT_UTF8,  /* the fates of a line of JSON whose text is kept exactly */
+    DOCUMENT_NO_STRING, /* the field of the text has another value */
     DOCUMENT_N_FATES,
 };
 
@@ -47,8 +50,9 @@ struct paragraph {
 };
 
 struct document {
-    bool begins;               /* false: it continues the document of the piece before */
-    int64_t n_paragraphs;      /* number of paragraphs, at least 1 when a source returns the document */
+    bool begins;          /* false: it continues the document of the piece before */
+    bool is_exact;        /* the text is as the file has it; a line of JSON has a paragraph for each key */
+    int64_t n_paragraphs; /* number of paragraphs, at least 1 when a source returns the document */
     struct buf id, title, url; /* set if the format has them, and only in the first piece; else empty */
     struct buf text;           /* the paragraphs end to end */
     size_t *ends, capacity;    /* [n_paragraphs] where paragraphs end in `text` */

@@ -1,357 +1,360 @@
-#define _GNU_SOURCE
 #include "corpus/document_store.h"
 
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
+#include "core/rng.h"
 #include "core/stop.h"
 #include "corpus/document_output.h"
-#include "corpus/not_text.h"
+#include "corpus/document_tokens.h"
+#include "corpus/dump_index.h"
 #include "corpus/source_formats.h"
+#include "text/tokenizer_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+static const uint64_t PURPOSE_HOLDOUT = 0x646f6368;
+
+/* Parts of a text that may be held out: at least HELDOUT_PARTS of the text are, if it has so many. */
+enum { LEAST_PART_BYTES = 256, MOST_PART_BYTES = 1 << 16, HELDOUT_PARTS = 8 };
+
+/* A store, and the document that is being written to it. */
+struct store {
+    struct document_output output;
+    struct id_list ids;
+    bool has_tokens; /* tokens of the document, in `ids` or written */
+};
+
 struct run {
     const struct document_store_config *config;
-    struct input_files files;
-    struct document_lines lines;
-    struct text_reader reader;
-    struct document_output outputs[DOCUMENT_LINES_MOST_KEYS];
-    int64_t n_lines, n_bad;
-    uint64_t done_bytes; /* size of the files before the current one */
+    struct document_store_report *report;
+    struct corpus corpus;
+    struct cleaning cleaning;
+    struct store stores[SOURCE_MOST_KEYS];
+    int n_stores;
+    bool is_left_out; /* the document whose pieces follow */
+    int64_t n_bad;
+    /* Holding out: parts so far; the part that is held out next, and how many were chosen before it. */
+    int64_t n_parts, next_heldout, n_strata;
+    size_t part_bytes; /* 0: nothing is held out */
     int64_t start_ns;
     struct progress progress;
 };
 
 /* ---- outputs ---- */
 
-static struct status name_outputs(struct run *r)
+static const char *key_of(const struct document_store_config *c, int i)
 {
-    const struct document_store_config *c = r->config;
-    for (int k = 0; k < c->lines.n_keys; k++) {
-        char prefix[FILE_PATH_BYTES];
-        int n = snprintf(prefix, sizeof prefix, "%s_%s_document", c->output_prefix, c->lines.keys[k]);
-        FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "--output_prefix %.60s... is too long", c->output_prefix);
-        TRY(document_output_name(&r->outputs[k], prefix));
-    }
-    return status_ok();
+    return c->source.n_json_keys > 0 ? c->source.json_keys[i] : c->source.text_field;
 }
 
-static struct status claim_outputs(struct run *r)
+static struct status name_output(struct run *r, int i)
 {
-    enum document_output_rule rule = r->config->overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW;
-    for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(document_output_claim(&r->outputs[k], &r->files, rule, r->config->dry_run));
-    }
-    return status_ok();
+    const struct document_store_config *c = r->config;
+    char *prefix = r->report->prefixes[i];
+    int n = c->output_dir == NULL
+                ? snprintf(prefix, FILE_PATH_BYTES, "%s_%s_document", c->output_prefix, key_of(c, i))
+                : snprintf(prefix, FILE_PATH_BYTES, "%s/%s", c->output_dir, i == 0 ? "train" : "heldout");
+    FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is too long",
+            c->output_dir == NULL ? c->output_prefix : c->output_dir);
+    return document_output_name(&r->stores[i].output, prefix);
+}
+
+static struct status claim_output(struct run *r, int i)
+{
+    const struct document_store_config *c = r->config;
+    bool is_dry = c->dry_run || c->check;
+    enum document_output_rule rule = c->overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW;
+    TRY(name_output(r, i));
+    TRY(is_dry ? status_ok() : file_make_parent(r->report->prefixes[i]));
+    return document_output_claim(&r->stores[i].output, &r->corpus.files, rule, is_dry);
 }
 
 static struct status open_outputs(struct run *r)
 {
     struct document_shuffle_config shuffle = r->config->shuffle;
-    shuffle.expected_bytes = r->files.total_bytes; /* text takes more bytes than its tokens */
-    shuffle.memory_bytes /= (uint64_t)r->config->lines.n_keys;
-    for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(document_output_open(&r->outputs[k], r->config->lines.tokenizer->n, &shuffle));
+    shuffle.expected_bytes = r->corpus.files.total_bytes; /* text takes more bytes than its tokens */
+    shuffle.memory_bytes /= (uint64_t)r->n_stores;
+    for (int i = 0; i < r->n_stores && !r->config->check; i++) {
+        TRY(document_output_open(&r->stores[i].output, r->config->tokenizer->n, &shuffle));
     }
     return status_ok();
 }
 
-/* ---- lines ---- */
+/* ---- what is held out ---- */
 
-static struct status judge(struct run *r, const char *path, const struct document_line *line)
+/* One part of each 1 / fraction parts is drawn; of the first ones it is the second part, so that a text of
+ * two parts has one for each store. */
+static void draw_heldout(struct run *r)
 {
-    const char *what = document_fault_texts[line->fault];
-    FAIL_IF(++r->n_bad > r->config->max_bad_lines, STATUS_DATA,
-            "%s:%" PRId64
-            ": the line %s; --max_bad_lines N skips up to N such lines, and this is number %" PRId64,
-            path, line->number, what, r->n_bad);
-    log_warning("%s:%" PRId64 ": the line %s, so it is skipped", path, line->number, what);
+    double u = rng_uniform_at(rng_key(r->config->seed, PURPOSE_HOLDOUT), (uint64_t)r->n_strata);
+    r->next_heldout =
+        r->n_strata == 0 ? 1 : (int64_t)(((double)r->n_strata + u) / r->config->holdout_fraction);
+    r->n_strata++;
+}
+
+static void plan_heldout(struct run *r)
+{
+    double part = (double)r->corpus.files.total_bytes * r->config->holdout_fraction / HELDOUT_PARTS;
+    if (r->config->holdout_fraction > 0) {
+        part = part < MOST_PART_BYTES ? part : MOST_PART_BYTES;
+        r->part_bytes = part < LEAST_PART_BYTES ? LEAST_PART_BYTES : (size_t)part;
+        draw_heldout(r);
+    }
+}
+
+static bool is_heldout(struct run *r)
+{
+    int64_t part = r->n_parts++;
+    bool is = r->part_bytes > 0 && part == r->next_heldout;
+    while (r->part_bytes > 0 && r->next_heldout <= part) {
+        draw_heldout(r);
+    }
+    return is;
+}
+
+/* ---- documents ---- */
+
+static struct status out_of_memory(void)
+{
+    return status_error(STATUS_MEMORY, "out of memory for the tokens of a document");
+}
+
+static void flush(struct store *s)
+{
+    if (s->ids.n > 0) {
+        document_output_add(&s->output, s->ids.ids, (int64_t)s->ids.n);
+    }
+    s->ids.n = 0;
+}
+
+static struct status add_tokens(struct store *s, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!id_list_append(&s->ids, ids[i])) {
+            return out_of_memory();
+        }
+    }
+    s->has_tokens |= n > 0;
+    if (s->ids.n >= DOCUMENT_STORE_SEQUENCE_TOKENS) {
+        flush(s);
+    }
     return status_ok();
 }
 
-static void add_documents(struct run *r, const struct document_line *line)
+static struct status end_document(struct run *r, struct store *s)
 {
-    for (int k = 0; k < r->config->lines.n_keys; k++) {
-        size_t n;
-        const int32_t *ids = document_lines_ids(&r->lines, line, k, &n);
-        if (n > 0) {
-            document_output_add(&r->outputs[k], ids, (int64_t)n);
-            document_output_end_document(&r->outputs[k]);
-        }
+    const struct document_store_config *c = r->config;
+    if (!s->has_tokens) {
+        return status_ok();
     }
+    if (c->append_end && !id_list_append(&s->ids, c->tokenizer->special[SPECIAL_END])) {
+        return out_of_memory();
+    }
+    flush(s);
+    s->has_tokens = false;
+    document_output_end_document(&s->output);
+    return document_output_status(&s->output);
 }
 
-static void show_progress(struct run *r)
+static struct status end_documents(struct run *r)
 {
-    double done = (double)(r->done_bytes + text_reader_done_bytes(&r->reader)) / 1e6;
-    progress_show(&r->progress, "prepare: %.1f of %.1f MB, %.1f MB/s", done,
-                  (double)r->files.total_bytes / 1e6, done / (clock_since_s(r->start_ns) + 1e-9));
+    for (int i = 0; i < r->n_stores && !r->config->check; i++) {
+        TRY(end_document(r, &r->stores[i]));
+    }
+    return status_ok();
 }
 
-static struct status add_block(struct run *r, const char *path)
+/* A part of another store than the one before is a document of its own. */
+static struct status add_parts(struct run *r, const struct document_tokens *t)
 {
-    for (size_t i = 0; i < r->lines.n; i++) {
-        const struct document_line *line = &r->lines.lines[i];
-        r->n_lines++;
-        if (line->fault != DOCUMENT_LINE_GOOD) {
-            TRY(judge(r, path, line));
-        } else {
-            add_documents(r, line);
-        }
+    size_t start = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        size_t n = t->ends[i] - start;
+        int store = r->config->source.n_json_keys > 1 ? (int)i : is_heldout(r);
+        bool is_other = r->part_bytes > 0 && r->stores[1 - store].has_tokens;
+        TRY(is_other ? end_document(r, &r->stores[1 - store]) : status_ok());
+        TRY(add_tokens(&r->stores[store], t->ids.ids + start, n));
+        start = t->ends[i];
     }
-    for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(document_output_status(&r->outputs[k]));
-    }
+    return status_ok();
+}
+
+static struct status check_keys(const struct run *r, const struct corpus_item *item)
+{
+    int n_keys = r->config->source.n_json_keys;
+    FAIL_IF(n_keys > 1 && item->document.format != &json_source, STATUS_USAGE,
+            "--json_keys has %d names, and %s is not lines of JSON", n_keys,
+            r->corpus.files.files[item->place.file].path);
+    return status_ok();
+}
+
+static struct status go_on(struct run *r, const struct corpus_item *item)
+{
+    r->report->read.done_bytes = item->done_bytes;
     if (progress_due(&r->progress)) {
-        show_progress(r);
+        double done = (double)item->done_bytes / 1e6;
+        progress_show(&r->progress, "prepare: %.1f of %.1f MB, %.1f MB/s", done,
+                      (double)r->corpus.files.total_bytes / 1e6, done / (clock_since_s(r->start_ns) + 1e-9));
     }
     return stop_requested() ? status_error(STATUS_PREEMPTED, "stopped by a signal; nothing was written")
                             : status_ok();
 }
 
-/* STATUS_DATA: a file of another kind, such as one that is packed in a way that is not read. */
-static struct status check_head(const char *path, const char *head, size_t n)
+static struct status take(void *context, const struct corpus_item *item)
 {
-    const struct not_text *found = not_text_find(head, n);
-    return found == NULL || found->is_readable ? status_ok() : not_text_refuse(found, path, "");
+    struct run *r = context;
+    const struct document_tokens *t = item->result;
+    enum document_fate fate;
+    TRY(check_keys(r, item));
+    TRY(cleaning_judge(&r->cleaning, &fate, &t->facts, item->document.begins));
+    TRY(item->document.begins ? end_documents(r) : status_ok());
+    TRY(fate == DOCUMENT_KEPT && !r->config->check ? add_parts(r, t) : status_ok());
+    return go_on(r, item);
 }
 
-/* Bytes that are no UTF-8 are let through: they are a fault of their line, not of the file. */
-static struct status read_file(struct run *r, const struct input_file *f)
-{
-    const struct source_format *format;
-    size_t n_head;
-    TRY(text_reader_open(&r->reader, f->path, f->n_bytes, NULL, true));
-    const char *head = text_reader_head(&r->reader, &n_head);
-    struct status s = check_head(f->path, head, n_head);
-    s = failed(s) ? s : source_formats_choose(&format, &json_source, f->path, head, n_head);
-    do {
-        s = failed(s) ? s : document_lines_next(&r->lines, &r->reader);
-        s = failed(s) ? s : add_block(r, f->path);
-    } while (!failed(s) && r->lines.n > 0);
-    s = failed(s) || r->config->allow_truncated ? s : text_reader_check_end(&r->reader);
-    text_reader_close(&r->reader);
-    r->done_bytes += f->n_bytes;
-    return s;
-}
+/* What is wrong with a line of JSON, for messages; NULL: nothing. */
+static const char *const line_faults[DOCUMENT_N_FATES] = {
+    [DOCUMENT_TOO_LARGE] = "is longer than 16 MiB",
+    [DOCUMENT_NOT_UTF8] = "is not UTF-8",
+    [DOCUMENT_MALFORMED] = "is not a JSON object",
+    [DOCUMENT_WITHOUT_FIELD] = "lacks the key of --json_keys, or --text_field",
+    [DOCUMENT_NO_STRING] = "has a value that is not a string for the key of --json_keys",
+};
 
-static struct status read_files(struct run *r)
+static struct status leave_out(void *context, const struct corpus_item *item)
 {
-    for (int64_t i = 0; i < r->files.n; i++) {
-        TRY(read_file(r, &r->files.files[i]));
+    enum { MOST_TOLD = 20 }; /* of a check, which reads on */
+    struct run *r = context;
+    const char *what = item->document.format == &json_source ? line_faults[item->document.fate] : NULL;
+    const char *path = r->corpus.files.files[item->place.file].path;
+    int64_t line = item->place.in_file.text.line;
+    if (what != NULL) {
+        FAIL_IF(++r->n_bad > r->config->max_bad_lines && !r->config->check, STATUS_DATA,
+                "%s:%" PRId64
+                ": the line %s; --max_bad_lines N skips up to N such lines, and this is number %" PRId64
+                "; --check counts them all",
+                path, line, what, r->n_bad);
     }
-    for (int k = 0; k < r->config->lines.n_keys; k++) {
-        FAIL_IF(document_output_count(&r->outputs[k]) == 0, STATUS_DATA,
-                "no line of the input has a text with tokens for the key %s", r->config->lines.keys[k]);
+    if (what != NULL && (!r->config->check || r->n_bad <= MOST_TOLD)) {
+        log_warning("%s:%" PRId64 ": the line %s, so it is skipped", path, line, what);
     }
-    return status_ok();
+    return go_on(r, item);
 }
 
 /* ---- the run ---- */
 
-static struct status write_all(struct run *r)
+static struct status read_corpus(struct run *r)
 {
-    const struct tokenizer *t = r->config->lines.tokenizer;
-    struct status s = open_outputs(r);
-    s = failed(s) ? s : document_lines_init(&r->lines, r->config->lines);
-    s = failed(s) ? s : read_files(r);
+    const struct document_store_config *c = r->config;
+    struct document_tokens_config tokens = {.tokenizer = c->check ? NULL : c->tokenizer,
+                                            .n_keys = c->source.n_json_keys > 1 ? c->source.n_json_keys : 1,
+                                            .part_bytes = r->part_bytes,
+                                            .facts = cleaning_facts(&c->cleaning)};
+    struct corpus_transform transform = document_tokens_transform(&tokens);
+    struct corpus_sink sink = {r, take, leave_out};
+    struct status s = corpus_pass_run(&r->corpus, &transform, &sink);
     progress_end(&r->progress);
-    for (int k = 0; k < r->config->lines.n_keys; k++) {
-        struct token_store_info info = {
-            .vocab_hash = t->hash, .vocab_size = t->n, .lower_case = t->lower_case};
-        s = failed(s) ? s : document_output_finish(&r->outputs[k], &info);
-    }
-    document_lines_fini(&r->lines);
+    s = failed(s) ? s : end_documents(r);
+    r->report->read.counts = corpus_counts(&r->corpus);
+    memcpy(r->report->read.fates, r->corpus.fates, sizeof r->corpus.fates);
+    r->report->read.cleaning.counts = r->cleaning.counts;
+    r->report->read.seconds = clock_since_s(r->start_ns);
     return s;
 }
 
-static bool is_named(const struct document_store_config *c, const char *path)
+static struct status check_outputs(const struct run *r)
 {
-    int i = 0;
-    while (i < c->n_inputs && strcmp(c->inputs[i], path) != 0) {
-        i++;
+    const struct document_store_config *c = r->config;
+    FAIL_IF(corpus_n_documents(&r->corpus) == 0 &&
+                (c->check || r->corpus.counts.n_by_format[source_formats_index(&json_source)] == 0),
+            STATUS_DATA, "the input has no text");
+    for (int i = 0; i < r->n_stores && !c->check; i++) {
+        FAIL_IF(document_output_count(&r->stores[i].output) == 0, STATUS_DATA,
+                c->output_dir != NULL && i == 1
+                    ? "nothing can be held out of a text this short: give more text, or "
+                      "--holdout_fraction 0 to hold out nothing"
+                    : "no line of the input has a text with tokens for the key %s",
+                key_of(c, c->output_dir != NULL ? 0 : i));
     }
-    return i < c->n_inputs;
+    return status_ok();
 }
 
-/* Other files of a directory are left out; what the user names is read. */
-static struct status leave_out_others(struct input_files *f, const struct document_store_config *c)
+static struct status finish(struct run *r)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < f->n; i++) {
-        struct input_file file = f->files[i];
-        if (is_named(c, file.path) || document_lines_are_named(file.path)) {
-            f->files[n++] = file;
-            continue;
-        }
-        log_warning("%s is left out: it is not named as lines of JSON (.jsonl, .json, .ndjson, also packed); "
-                    "name the file itself to read it",
-                    file.path);
-        f->total_bytes -= file.n_bytes;
-        free(file.path);
+    const struct tokenizer *t = r->config->tokenizer;
+    for (int i = 0; i < r->n_stores && !r->config->check; i++) {
+        struct token_store_info *info = &r->report->infos[i];
+        *info =
+            (struct token_store_info){.vocab_hash = t->hash, .vocab_size = t->n, .lower_case = t->lower_case};
+        TRY(document_output_finish(&r->stores[i].output, info));
+        r->report->n_stores++;
     }
-    f->n = n;
-    return n > 0 ? status_ok() : status_error(STATUS_DATA, "the inputs have no file of lines of JSON");
+    return r->config->check || r->config->output_dir == NULL
+               ? status_ok()
+               : tokenizer_files_write(t, r->config->output_dir);
 }
 
-struct status document_store_write(const struct document_store_config *c)
+static struct status read_and_write(struct run *r)
+{
+    const struct document_store_config *c = r->config;
+    FAIL_IF(c->append_end && c->tokenizer->special[SPECIAL_END] < 0, STATUS_USAGE,
+            "--append_eod: no file of the tokenizer says which token ends a document (eos_token of "
+            "tokenizer_config.json); name it by --eod_token");
+    stop_install();
+    stop_begin_work();
+    TRY(cleaning_open(&r->cleaning, c->cleaning, NULL, &r->report->read.cleaning, NULL));
+    struct status s = dump_index_read(&r->corpus.files);
+    s = failed(s) ? s : open_outputs(r);
+    s = failed(s) ? s : read_corpus(r);
+    cleaning_close(&r->cleaning);
+    s = failed(s) ? s : check_outputs(r);
+    return failed(s) ? s : finish(r);
+}
+
+static struct status claim_and_run(struct run *r)
+{
+    const struct document_store_config *c = r->config;
+    r->report->total_bytes = r->corpus.files.total_bytes;
+    r->n_stores = c->output_dir != NULL       ? 1 + (c->holdout_fraction > 0)
+                  : c->source.n_json_keys > 1 ? c->source.n_json_keys
+                                              : 1;
+    plan_heldout(r);
+    for (int i = 0; i < r->n_stores; i++) {
+        TRY(claim_output(r, i));
+    }
+    if (!c->dry_run) {
+        return read_and_write(r);
+    }
+    log_info("would read %" PRId64 " files, %.1f MB, and write %s.bin and .idx; nothing was written",
+             r->corpus.files.n, (double)r->corpus.files.total_bytes / 1e6, r->report->prefixes[0]);
+    return status_ok();
+}
+
+struct status document_store_write(struct document_store_report *report,
+                                   const struct document_store_config *c)
 {
     struct run *r = calloc(1, sizeof *r);
+    struct source_options source = c->source;
     FAIL_IF(r == NULL, STATUS_MEMORY, "out of memory for documents");
+    *report = (struct document_store_report){0};
     r->config = c;
-    for (int k = 0; k < c->lines.n_keys; k++) {
-        r->outputs[k].lock.fd = -1;
+    r->report = report;
+    for (int i = 0; i < SOURCE_MOST_KEYS; i++) {
+        r->stores[i].output.lock.fd = -1;
     }
     r->start_ns = clock_ns();
     r->progress = progress_begin(!c->dry_run);
-    text_reader_init(&r->reader);
-    struct status s = input_files_list(&r->files, c->inputs, c->n_inputs);
-    s = failed(s) ? s : leave_out_others(&r->files, c);
-    s = failed(s) ? s : name_outputs(r);
-    s = failed(s) ? s : claim_outputs(r);
-    if (!failed(s) && c->dry_run) {
-        log_info("would read %" PRId64 " files, %.1f MB, and write %s.bin and .idx; nothing was written",
-                 r->files.n, (double)r->files.total_bytes / 1e6, r->outputs[0].prefix);
-    } else if (!failed(s)) {
-        stop_install();
-        stop_begin_work();
-        s = write_all(r);
+    source.keeps_layout = source.leaves_out_others = true;
+    struct status s = corpus_open(&r->corpus, c->inputs, c->n_inputs, source);
+    s = failed(s) ? s : claim_and_run(r);
+    for (int i = 0; i < r->n_stores; i++) {
+        document_output_close(&r->stores[i].output);
+        id_list_fini(&r->stores[i].ids);
     }
-    if (!failed(s) && !c->dry_run) {
-        double seconds = clock_since_s(r->start_ns);
-        log_info("%" PRId64 " lines, %" PRId64 " bad, %.1f MB, %.1f s, %.0f MB/s", r->n_lines, r->n_bad,
-                 (double)r->files.total_bytes / 1e6, seconds, (double)r->files.total_bytes / 1e6 / seconds);
-    }
-    for (int k = 0; k < c->lines.n_keys; k++) {
-        document_output_close(&r->outputs[k]);
-    }
-    text_reader_fini(&r->reader);
-    input_files_fini(&r->files);
+    corpus_close(&r->corpus);
     free(r);
-    return s;
-}
-
-/* ---- several stores as one ---- */
-
-enum { MOST_BUFFERED = 1 << 20 }; /* tokens of a sequence that memory is kept for from the beginning */
-
-struct sequence {
-    int32_t *ids;
-    int64_t capacity;
-};
-
-static struct status add_sequence(struct document_output *o, struct sequence *q, const struct indexed *x,
-                                  int64_t number)
-{
-    int64_t begin = indexed_offset(x, number), n = indexed_offset(x, number + 1) - begin;
-    if (n > q->capacity || q->ids == NULL) {
-        int64_t capacity = n > MOST_BUFFERED ? n : MOST_BUFFERED;
-        free(q->ids);
-        q->ids = malloc((size_t)capacity * sizeof *q->ids);
-        q->capacity = q->ids == NULL ? 0 : capacity;
-        FAIL_IF(q->ids == NULL, STATUS_MEMORY, "out of memory for a sequence of %lld tokens", (long long)n);
-    }
-    indexed_copy(x, q->ids, begin, n);
-    document_output_add(o, q->ids, n);
-    return status_ok();
-}
-
-static struct status add_store(struct document_output *o, struct sequence *q, const struct indexed *x)
-{
-    for (int64_t d = 0; d < x->n_documents; d++) {
-        for (int64_t s = indexed_first_sequence(x, d); s < indexed_first_sequence(x, d + 1); s++) {
-            TRY(add_sequence(o, q, x, s));
-        }
-        document_output_end_document(o);
-        TRY(document_output_status(o));
-        FAIL_IF(stop_requested(), STATUS_PREEMPTED, "stopped by a signal; nothing was written");
-    }
-    return status_ok();
-}
-
-/* Checks a store against the first one, whose description *info is, and adds it if there is an output. *bytes
- * becomes larger by its own. */
-static struct status visit(struct document_output *o, struct sequence *q, struct token_store_info *info,
-                           uint64_t *bytes, const char *prefix, bool is_first)
-{
-    struct token_store store;
-    TRY(token_store_open(&store, prefix));
-    if (is_first) {
-        *info = store.info;
-    }
-    struct status s = token_store_check_vocab(&store, prefix, info->vocab_hash, info->vocab_size);
-    s = failed(s) || o != NULL ? s : token_store_verify(&store, prefix, NULL);
-    *bytes += store.index.bin.n;
-    if (!failed(s) && o != NULL) {
-        s = add_store(o, q, &store.index);
-    }
-    token_store_close(&store);
-    return s;
-}
-
-static struct status visit_all(struct document_output *o, struct token_store_info *info, uint64_t *bytes,
-                               const char *const *prefixes, int n_prefixes)
-{
-    struct sequence q = {0};
-    struct status s = status_ok();
-    *bytes = 0;
-    for (int i = 0; i < n_prefixes && !failed(s); i++) {
-        s = visit(o, &q, info, bytes, prefixes[i], i == 0);
-    }
-    free(q.ids);
-    return s;
-}
-
-/* The files of the stores, so that none is written over. */
-static struct status list_files(struct input_files *f, const char *const *prefixes, int n_prefixes)
-{
-    static const char *const suffixes[] = {".bin", ".idx", ".json"};
-    enum { N_SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
-    f->files = calloc((size_t)n_prefixes * N_SUFFIXES, sizeof *f->files);
-    bool is_full = f->files == NULL;
-    for (int i = 0; i < n_prefixes * N_SUFFIXES && !is_full; i++) {
-        is_full = asprintf(&f->files[i].path, "%s%s", prefixes[i / N_SUFFIXES], suffixes[i % N_SUFFIXES]) < 0;
-        f->n += !is_full;
-    }
-    return is_full ? status_error(STATUS_MEMORY, "out of memory for the paths of %d stores", n_prefixes)
-                   : status_ok();
-}
-
-/* Claims the output, so that the caller closes it. */
-static struct status claim(struct document_output *o, const char *prefix, const char *const *prefixes,
-                           int n_prefixes, bool overwrite, bool dry_run)
-{
-    struct input_files files = {0};
-    struct status s = list_files(&files, prefixes, n_prefixes);
-    s = failed(s) ? s : document_output_name(o, prefix);
-    s = failed(s) ? s
-                  : document_output_claim(o, &files,
-                                          overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW, dry_run);
-    input_files_fini(&files);
-    return s;
-}
-
-struct status document_merge(const char *output_prefix, const char *const *prefixes, int n_prefixes,
-                             struct document_shuffle_config shuffle, bool overwrite, bool dry_run)
-{
-    struct document_output o = {.lock.fd = -1};
-    struct token_store_info info = {0};
-    uint64_t bytes;
-    struct status s = claim(&o, output_prefix, prefixes, n_prefixes, overwrite, dry_run);
-    s = failed(s) ? s : visit_all(NULL, &info, &shuffle.expected_bytes, prefixes, n_prefixes);
-    if (!failed(s) && dry_run) {
-        log_info("would merge %d stores into %s.bin and .idx; nothing was written", n_prefixes,
-                 output_prefix);
-    } else if (!failed(s)) {
-        stop_install();
-        stop_begin_work();
-        s = document_output_open(&o, info.vocab_size, &shuffle);
-        s = failed(s) ? s : visit_all(&o, &info, &bytes, prefixes, n_prefixes);
-        s = failed(s) ? s : document_output_finish(&o, &info);
-    }
-    document_output_close(&o);
     return s;
 }

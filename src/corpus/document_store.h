@@ -1,14 +1,17 @@
-/* document_store: converts JSON lines to the stores of complete documents that Megatron-LM's
- * preprocess_data.py writes, byte for byte: PREFIX_KEY_document.bin and .idx for each key, in which a
- * document is one sequence (io/indexed.h), and .json with them, which names the tokenizer (io/token_store.h).
+/* document_store: converts the user's text to the stores of complete documents that Megatron-LM's
+ * preprocess_data.py writes, of lines of JSON byte for byte: PREFIX_KEY_document.bin and .idx for each key,
+ * in which a document is one sequence (io/indexed.h), and .json with them, which names the tokenizer
+ * (io/token_store.h).  With a directory instead of a prefix they are DIR/train and, of what is held out,
+ * DIR/heldout.
  *
- * The rule: the same lines, tokenizer and seed give the same bytes on any number of threads; a text without
- * tokens writes nothing; files have their names only when they are complete. */
+ * The rule: plain text and JSON are encoded as they are; the same text, tokenizer and flags give the same
+ * bytes on any number of threads; a text without tokens writes nothing; files have their names only when
+ * they are complete. */
 #ifndef KILN_CORPUS_DOCUMENT_STORE_H
 #define KILN_CORPUS_DOCUMENT_STORE_H
 
-#include "corpus/document_lines.h"
 #include "corpus/document_shuffle.h"
+#include "corpus/pass_state.h"
 
 #include <stdbool.h>
 
@@ -18,28 +21,40 @@
 #define DOCUMENT_STORE_TOKENIZER "PretrainedFromHF"
 #define DOCUMENT_STORE_PLAIN_ONE "GPT2BPETokenizer"
 
+/* Tokens of a longer document are several sequences of it, so that memory is bounded. */
+enum { DOCUMENT_STORE_SEQUENCE_TOKENS = 1 << 24 };
+
 struct document_store_config {
-    const char *const *inputs; /* [n_inputs] files of JSON lines, or directories of them */
+    const char *const *inputs; /* [n_inputs] files of text, or directories of them */
     int n_inputs;
-    const char *output_prefix;
-    struct document_lines_config lines;
-    int64_t max_bad_lines; /* most bad lines that are skipped, with a warning each */
-    /* Shuffle of the documents of each key.  The keys share its memory; its expected_bytes are not read. */
+    struct source_options source;      /* with json_keys; keeps_layout is set here */
+    const struct tokenizer *tokenizer; /* borrowed; NULL: `check` without tokens */
+    const char *output_prefix;         /* NULL: output_dir */
+    const char *output_dir;
+    bool append_end;         /* the tokenizer's end token, to each text that has tokens */
+    double holdout_fraction; /* of the documents, or of their parts where they are few; with output_dir */
+    uint64_t seed;           /* seed of what is held out */
+    struct cleaning_config cleaning;
+    int64_t max_bad_lines; /* most bad lines of JSON that are skipped, with a warning each */
+    /* Shuffle of the documents of each store.  The stores share its memory; its expected_bytes are not
+     * read. */
     struct document_shuffle_config shuffle;
-    bool allow_truncated; /* a compressed file without its end: its complete lines are used */
     bool overwrite;
-    bool dry_run; /* list the input and check the output, but write nothing */
+    bool dry_run, check; /* write nothing: dry_run lists the input, check reads all of it */
 };
 
-/* STATUS_USAGE: the output is there already, or is an input.  STATUS_DATA, naming file and line: one bad line
- * too many, or no document at all; STATUS_PREEMPTED after a signal.  Then nothing is left. */
-struct status document_store_write(const struct document_store_config *config);
+struct document_store_report {
+    struct pass_state read; /* counts, fates, cleaning and seconds of it */
+    uint64_t total_bytes;
+    struct token_store_info infos[SOURCE_MOST_KEYS]; /* [n_stores] */
+    char prefixes[SOURCE_MOST_KEYS][FILE_PATH_BYTES];
+    int n_stores;
+};
 
-/* Writes PREFIX.bin, .idx and .json of the stores of `prefixes`: one after the other, as
- * merge_preprocessed_data.py does, or shuffled.  Memory does not grow with them.  STATUS_DATA: one is
- * damaged, or of another tokenizer than the first; STATUS_USAGE: the output is there already, or is one of
- * them. */
-struct status document_merge(const char *output_prefix, const char *const *prefixes, int n_prefixes,
-                             struct document_shuffle_config shuffle, bool overwrite, bool dry_run);
+/* Fills in the report, also as far as a failed run came.  STATUS_USAGE: the output is there already, or is an
+ * input, or the tokenizer has no end token.  STATUS_DATA, naming file and line: one bad line too many, or no
+ * document at all; STATUS_PREEMPTED after a signal.  Then nothing is left. */
+struct status document_store_write(struct document_store_report *report,
+                                   const struct document_store_config *config);
 
 #endif

@@ -74,6 +74,9 @@ static struct status add_input(struct input_files *f, const char *path)
     if (S_ISDIR(info.st_mode)) {
         int64_t n_before = f->n;
         TRY(add_tree(f, path, 0));
+        for (int64_t i = n_before; i < f->n; i++) {
+            f->files[i].in_directory = true;
+        }
         return f->n > n_before ? status_ok()
                                : status_error(STATUS_DATA, "the directory %s has no files", path);
     }

@@ -14,6 +14,7 @@ struct input_file {
     char *path;
     uint64_t n_bytes;
     int64_t changed_ns; /* time of last modification */
+    bool in_directory;  /* the file was found in a directory that is an input */
     bool is_index;      /* the file is the index of a dump, and no text (corpus/dump_index.h) */
     int64_t n_listed;   /* pages that the index of this dump lists; 0: it has none */
 };

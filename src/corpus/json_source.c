@@ -5,6 +5,7 @@
  * there. */
 #include "corpus/json_fields.h"
 #include "corpus/source_formats.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
@@ -27,15 +28,20 @@ static struct status read(struct source *s, struct document *out)
 {
     struct text_line line = {0};
     bool end = false;
-    while (line.n == 0 && !end) {
+    while ((line.n == 0 || (s->keeps_layout && line.continues)) && !end) {
         TRY(text_reader_next(&s->reader, &line, &end));
     }
     if (end) {
         return status_ok();
     }
+    bool is_cut = line.continues || (s->keeps_layout && s->reader.inside_line);
     out->format = &json_source;
-    out->fate = line.continues ? DOCUMENT_TOO_LARGE : DOCUMENT_KEPT;
-    source_append(s, &out->raw, line);
+    out->fate = is_cut ? DOCUMENT_TOO_LARGE : DOCUMENT_KEPT;
+    if (s->keeps_layout) {
+        buf_append(&out->raw, line.text, line.n); /* whether it is UTF-8 decides on this line alone */
+    } else {
+        source_append(s, &out->raw, line);
+    }
     return buf_status(&out->raw);
 }
 
@@ -95,12 +101,60 @@ static void copy_name(struct buf *out, struct json_slice value)
     buf_append(out, value.text, is_whole ? value.n : 0);
 }
 
+/* False, and a fate: the line is not UTF-8, and is not to be repaired. */
+static bool check_utf8(const struct source_options *o, struct document *d)
+{
+    struct buf repaired = {0};
+    if (utf8_find_invalid(buf_text(&d->raw), d->raw.n) == d->raw.n) {
+        return true;
+    }
+    if (!o->replace_invalid_utf8) {
+        d->fate = DOCUMENT_NOT_UTF8;
+        return false;
+    }
+    utf8_repair(&repaired, d->raw.data, d->raw.n);
+    buf_fini(&d->raw);
+    d->raw = repaired;
+    return true;
+}
+
+/* Makes a paragraph of the text of each key, which must be a string; texts without a byte are no text. */
+static struct status convert_exactly(const struct source_options *o, struct document *d)
+{
+    const char *const *keys = o->n_json_keys > 0 ? o->json_keys : &o->text_field;
+    int n_keys = o->n_json_keys > 0 ? o->n_json_keys : 1;
+    struct json_slice values[SOURCE_MOST_KEYS];
+    d->is_exact = true;
+    if (!check_utf8(o, d)) {
+        return status_ok();
+    }
+    TRY(buf_status(&d->raw));
+    if (!json_fields_find(values, keys, n_keys, d->raw.data, d->raw.n)) {
+        d->fate = DOCUMENT_MALFORMED;
+    }
+    for (int k = 0; k < n_keys && d->fate == DOCUMENT_KEPT; k++) {
+        d->fate = values[k].text == NULL ? DOCUMENT_WITHOUT_FIELD : DOCUMENT_KEPT;
+    }
+    for (int k = 0; k < n_keys && d->fate == DOCUMENT_KEPT; k++) {
+        if (json_fields_exact(&d->text, values[k])) {
+            TRY(document_end_paragraph(d));
+        } else {
+            d->fate = values[k].text[0] == '"' ? DOCUMENT_MALFORMED : DOCUMENT_NO_STRING;
+        }
+    }
+    d->n_paragraphs = d->text.n == 0 ? 0 : d->n_paragraphs;
+    return status_ok();
+}
+
 static struct status convert(void **state, const struct source_options *o, struct document *d)
 {
     enum { ID, TITLE, URL, TEXT, N_KEYS };
     const char *const keys[N_KEYS] = {"id", "title", "url", o->text_field == NULL ? "text" : o->text_field};
     struct json_slice values[N_KEYS];
     (void)state;
+    if (o->keeps_layout) {
+        return convert_exactly(o, d);
+    }
     if (!json_fields_find(values, keys, N_KEYS, d->raw.data, d->raw.n)) {
         d->fate = DOCUMENT_MALFORMED;
         return status_ok();

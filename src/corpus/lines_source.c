@@ -20,25 +20,29 @@ static bool recognises(const char *text, size_t n)
 
 static struct status read(struct source *s, struct document *out)
 {
-    while (!source_is_full(out)) {
+    bool is_full = false;
+    while (!is_full) {
         struct text_line line;
         bool end;
         TRY(text_reader_next(&s->reader, &line, &end));
         if (end) {
+            TRY(source_end_paragraph(s, out));
             source_end_document(s);
             return status_ok();
         }
-        if (line.n > 0) {
+        if (text_line_trim(line).n > 0) {
             if (!s->inside) {
                 source_begin_document(s);
             }
-            TRY(source_add_line(s, out, line));
-        } else if (s->has_text) {
+            TRY(s->keeps_layout ? source_add_exact(s, out, line, &is_full) : source_add_line(s, out, line));
+        } else if (s->has_text || out->text.n > 0) {
+            TRY(source_end_paragraph(s, out));
             source_end_document(s);
             if (out->n_paragraphs > 0) {
                 return status_ok();
             }
         }
+        is_full = is_full || source_is_full(out);
     }
     return status_ok();
 }

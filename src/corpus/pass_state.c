@@ -79,6 +79,7 @@ static void fields_of_counts(struct fields *f, struct pass_state *s)
     struct source_counts *c = &s->counts;
     field(f, "files", &c->n_files);
     fields_of_array(f, "files_of_format", c->n_by_format, SOURCE_N_FORMATS);
+    field(f, "other_files", &c->n_other_files);
     field(f, "documents", &c->n_documents);
     field(f, "empty_documents", &c->n_empty_documents);
     field(f, "replaced", &c->n_replaced);

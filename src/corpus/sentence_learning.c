@@ -32,7 +32,7 @@ static struct status take(void *context, const struct corpus_item *item)
 /* The pass that learns, from the beginning; quiet, since the pass that follows warns. */
 static struct status read_beginning(struct learning *l, struct corpus *c, uint64_t input_bytes)
 {
-    struct corpus_sink sink = {l, take};
+    struct corpus_sink sink = {.context = l, .take = take};
     bool quiet = c->options.quiet;
     TRY(corpus_seek(c, (struct corpus_place){0}));
     c->options.quiet = true;

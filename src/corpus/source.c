@@ -27,12 +27,16 @@ void source_close(struct source *s)
     s->n_pages = 0;
 }
 
+/* Where text is kept exactly, a name may say what a file has, and the blank lines of prose stay in it. */
 static struct status choose_format(struct source *s, const struct source_format *wanted)
 {
     size_t n;
     const char *head = text_reader_head(&s->reader, &n);
-    TRY(source_formats_choose(&s->format, wanted, s->reader.path, head, n));
-    s->reader.keeps_blanks = s->format->keeps_blanks;
+    bool is_lines = s->keeps_layout && wanted == NULL && source_formats_names_json(s->reader.path);
+    TRY(source_formats_choose(&s->format, is_lines ? &json_source : wanted, s->reader.path, head, n));
+    s->format = s->keeps_layout && wanted == NULL && s->format == &lines_source ? &text_source : s->format;
+    s->reader.keeps_blanks = s->format->keeps_blanks || (s->keeps_layout && s->format->is_prose);
+    s->reader.replace_invalid_utf8 |= s->keeps_layout && s->format == &json_source; /* each line is judged */
     return s->format->open == NULL ? status_ok() : s->format->open(s);
 }
 
@@ -41,6 +45,7 @@ struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
 {
     source_close(s);
     s->keep_gutenberg = o->keep_gutenberg;
+    s->keeps_layout = o->keeps_layout;
     s->reader.stream.quiet = o->quiet;
     TRY(text_reader_open(&s->reader, path, n_bytes, o->encoding, o->replace_invalid_utf8));
     struct status status = choose_format(s, o->format);
@@ -116,6 +121,23 @@ struct status source_add_line(struct source *s, struct document *out, struct tex
     s->counts->n_cut += line.continues;
     source_append(s, &out->text, line);
     return source_end_paragraph(s, out);
+}
+
+struct status source_add_exact(struct source *s, struct document *out, struct text_line line, bool *is_full)
+{
+    bool is_indented = line.n == 0 || text_line_trim((struct text_line){.text = line.text, .n = 1}).n == 0;
+    out->is_exact = true;
+    *is_full = out->text.n >= DOCUMENT_BYTES && !line.continues && !is_indented;
+    if (*is_full) {
+        text_reader_put_back(&s->reader);
+        return source_end_paragraph(s, out);
+    }
+    bool has_end = s->reader.at - s->reader.last > line.n;
+    line.n -= has_end && line.n > 0 && line.text[line.n - 1] == '\r';
+    source_append(s, &out->text, line);
+    buf_append(&out->text, "\n", has_end);
+    *is_full = out->text.n >= DOCUMENT_PARAGRAPH_BYTES;
+    return *is_full ? source_end_paragraph(s, out) : buf_status(&out->text);
 }
 
 bool source_is_full(const struct document *out)

@@ -10,21 +10,26 @@
 #include "corpus/document.h"
 #include "corpus/text_reader.h"
 
-enum { SOURCE_N_FORMATS = 5 }; /* rows of source_formats */
+enum { SOURCE_N_FORMATS = 5 /* rows of source_formats */, SOURCE_MOST_KEYS = 8 };
 
 struct source_options {
     const struct source_format *format; /* NULL: each file's format is recognised */
     bool replace_invalid_utf8;          /* replace it by U+FFFD; else it is an error */
     const char *encoding;               /* text/encoding.h's; NULL: UTF-8 */
     const char *text_field;             /* key of the text in a line of JSON; NULL: "text" */
-    bool keep_gutenberg;                /* keep the header and footer that Project Gutenberg adds to a book */
-    bool allow_truncated; /* accept a compressed file without its end: the part that is there is used */
-    bool quiet;           /* faults of files are only counted */
+    const char *const *json_keys;       /* [n_json_keys] with keeps_layout: keys of several texts of a line */
+    int n_json_keys;
+    bool keep_gutenberg;    /* keep the header and footer that Project Gutenberg adds to a book */
+    bool allow_truncated;   /* accept a compressed file without its end: the part that is there is used */
+    bool keeps_layout;      /* plain text and JSON are kept exactly: white space, indentation, blank lines */
+    bool leaves_out_others; /* files of a directory that are not text are left out; else they are errors */
+    bool quiet;             /* faults of files are only counted */
 };
 
 /* Counts of the files and documents that were read so far. */
 struct source_counts {
     int64_t n_files;
+    int64_t n_other_files;                 /* files of directories that are left out, for they are not text */
     int64_t n_by_format[SOURCE_N_FORMATS]; /* files that are not empty */
     int64_t n_documents;                   /* documents with text */
     int64_t n_empty_documents;             /* files without text included */
@@ -49,11 +54,11 @@ struct source {
     const struct source_format *format;
     struct source_counts *counts; /* borrowed */
     struct text_reader reader;
-    bool inside, has_text;          /* the same fields as in source_place */
-    int64_t n_pages;                /* dump: returned, and not cut */
-    bool title_next;                /* wiki: the next line is a title */
-    bool keep_gutenberg;            /* the same as in source_options */
-    uint64_t book_begin, book_end;  /* text: the bytes outside are left out; 0: all are used */
+    bool inside, has_text;             /* the same fields as in source_place */
+    int64_t n_pages;                   /* dump: returned, and not cut */
+    bool title_next;                   /* wiki: the next line is a title */
+    bool keep_gutenberg, keeps_layout; /* the same as in source_options */
+    uint64_t book_begin, book_end;     /* text: the bytes outside are left out; 0: all are used */
     struct wiki_site *site, *sites; /* dump: of this file; a list of those of all files, freed at the end */
 };
 
@@ -114,6 +119,11 @@ struct status source_end_paragraph(struct source *s, struct document *out);
 
 /* Appends a line that is a paragraph of its own, and ends the paragraph. */
 struct status source_add_line(struct source *s, struct document *out, struct text_line line);
+
+/* Appends a line as it is, with its end, to the exact document, a carriage return before the end apart.
+ * *is_full: the paragraph has ended, and the piece is to be returned; the next begins with a line that is not
+ * indented, so that tokens do not cross the cut. */
+struct status source_add_exact(struct source *s, struct document *out, struct text_line line, bool *is_full);
 
 /* Whether the piece is large enough to be returned, and no paragraph is being written. */
 bool source_is_full(const struct document *out);

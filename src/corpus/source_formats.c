@@ -29,6 +29,27 @@ int source_formats_index(const struct source_format *format)
     return i;
 }
 
+static bool ends_with(const char *path, size_t n, const char *ending)
+{
+    size_t n_ending = strlen(ending);
+    return n >= n_ending && memcmp(path + n - n_ending, ending, n_ending) == 0;
+}
+
+bool source_formats_names_json(const char *path)
+{
+    static const char *const packed[] = {".gz", ".bz2", ".xz", ".zst"}, *const lines[] = {".json", ".jsonl",
+                                                                                          ".ndjson"};
+    size_t n = strlen(path);
+    bool is = false;
+    for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++) {
+        n -= ends_with(path, n, packed[i]) ? strlen(packed[i]) : 0;
+    }
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        is = is || ends_with(path, n, lines[i]);
+    }
+    return is;
+}
+
 /* One that corpus_open has not looked for. */
 static const struct not_text index_of_dump = {
     "the index of a multistream dump", "leave it out, or put \"index\" into its name, and kiln uses it",
@@ -72,8 +93,9 @@ struct status source_formats_choose(const struct source_format **format, const s
     size_t mark = utf8_mark_bytes(head, n);
     size_t n_head = n < mark + TEXT_READER_HEAD_BYTES ? n - mark : TEXT_READER_HEAD_BYTES;
     *format = wanted == NULL ? recognise(head + mark, n_head, true) : wanted;
-    if (*format != NULL && (*format)->convert != NULL) {
-        return status_ok(); /* the format checks each document */
+    if (*format != NULL && (*format)->convert != NULL) { /* the format checks each document */
+        const struct not_text *found = not_text_find(head, n);
+        return found == NULL || found->is_readable ? status_ok() : not_text_refuse(found, path, "");
     }
     TRY(check_text(wanted, path, head, n));
     *format = *format == NULL ? recognise(head + mark, n_head, false) : *format;

@@ -9,7 +9,8 @@
  * Without a choice the beginning of each file decides: dump if it begins with <mediawiki, json if its first
  * line is an object, wiki if it begins with <doc id=, lines if most lines end like a sentence and are
  * consecutive, else text. Files that corpus/not_text.h recognises are refused by name, except that XML, HTML
- * and JSON are read as prose if `text` or `lines` is asked for. */
+ * and JSON are read as prose if `text` or `lines` is asked for.  Where text is kept exactly, the name of a
+ * file may say that it is lines of JSON, and each other file of plain text is a document. */
 #ifndef KILN_CORPUS_SOURCE_FORMATS_H
 #define KILN_CORPUS_SOURCE_FORMATS_H
 
@@ -28,6 +29,9 @@ bool source_formats_find(const struct source_format **format, const char *name);
 
 /* The row of a format. */
 int source_formats_index(const struct source_format *format);
+
+/* Whether the name of a file says that it is lines of JSON, packed or not. */
+bool source_formats_names_json(const char *path);
 
 /* Sets *format to `wanted` or, if that is NULL, to the format of a file that begins with head[0..n).
  * STATUS_DATA, naming `path`: it is not text. */

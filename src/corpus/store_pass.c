@@ -215,7 +215,7 @@ static struct status run_pass(struct store_sink *k)
                                       .punkt = c->punkt,
                                       .facts = cleaning_facts(&c->cleaning)};
     struct corpus_transform transform = document_ids_transform(&ids);
-    struct corpus_sink sink = {k, take};
+    struct corpus_sink sink = {.context = k, .take = take};
     k->start_ns = k->saved_ns = clock_ns();
     k->start_bytes = k->state->done_bytes;
     k->progress = progress_begin(!c->quiet);

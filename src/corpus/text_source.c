@@ -72,6 +72,18 @@ static struct status join_line(struct source *s, struct document *out, struct te
     return status_ok();
 }
 
+/* A file of nothing but white space has no text. */
+static void drop_blank(const struct source *s, struct document *out)
+{
+    bool is_blank = out->is_exact && !s->has_text;
+    for (size_t at = 0; is_blank && at < out->text.n;) {
+        is_blank = text_line_take(out->text.data, out->text.n, &at).n == 0;
+    }
+    if (is_blank) {
+        buf_clear(&out->text);
+    }
+}
+
 static struct status read(struct source *s, struct document *out)
 {
     while (!source_is_full(out)) {
@@ -83,9 +95,18 @@ static struct status read(struct source *s, struct document *out)
             continue;
         }
         if (end) {
+            drop_blank(s, out);
             TRY(source_end_paragraph(s, out));
             source_end_document(s);
             return status_ok();
+        }
+        if (s->keeps_layout) {
+            bool is_full;
+            TRY(source_add_exact(s, out, line, &is_full));
+            if (is_full) {
+                return status_ok();
+            }
+            continue;
         }
         TRY(line.n > 0 ? join_line(s, out, line) : source_end_paragraph(s, out));
     }

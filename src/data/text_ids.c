@@ -1,8 +1,8 @@
 #include "data/text_ids.h"
 
-#include "corpus/document_lines.h"
 #include "corpus/json_fields.h"
 #include "corpus/not_text.h"
+#include "corpus/source_formats.h"
 #include "corpus/text_reader.h"
 #include "io/token_store.h"
 #include "text/utf8.h"
@@ -86,12 +86,12 @@ static struct status encode_text(void *self, const char *text, size_t n)
 /* ---- a store ---- */
 
 /* A document that is being read. */
-struct document {
+struct stored_document {
     struct id_list ids;
     struct buf text; /* decoded ids */
 };
 
-static struct status copy(struct document *d, const struct indexed *x, int64_t number)
+static struct status copy(struct stored_document *d, const struct indexed *x, int64_t number)
 {
     int64_t begin = indexed_offset(x, indexed_first_sequence(x, number));
     int64_t end = indexed_offset(x, indexed_first_sequence(x, number + 1));
@@ -105,7 +105,7 @@ static struct status copy(struct document *d, const struct indexed *x, int64_t n
 }
 
 /* Counts the bytes of the tokens after the first; checks all ids. */
-static struct status count_bytes(struct document *d, const struct tokenizer *t, int64_t *n_bytes)
+static struct status count_bytes(struct stored_document *d, const struct tokenizer *t, int64_t *n_bytes)
 {
     buf_clear(&d->text);
     TRY(tokenizer_decode(t, &d->text, d->ids.ids, d->ids.n));
@@ -118,8 +118,8 @@ static struct status count_bytes(struct document *d, const struct tokenizer *t, 
     return status_ok();
 }
 
-static struct status take_document(struct document *d, const struct tokenizer *t, const struct indexed *x,
-                                   int64_t number, text_ids_take *take, void *self)
+static struct status take_document(struct stored_document *d, const struct tokenizer *t,
+                                   const struct indexed *x, int64_t number, text_ids_take *take, void *self)
 {
     int64_t n_bytes;
     TRY(copy(d, x, number));
@@ -130,7 +130,7 @@ static struct status take_document(struct document *d, const struct tokenizer *t
 static struct status take_documents(const struct token_store *store, const struct tokenizer *t,
                                     const char *prefix, text_ids_take *take, void *self)
 {
-    struct document d = {0};
+    struct stored_document d = {0};
     struct status status =
         store->info.vocab_size > 0 ? token_store_check_vocab(store, prefix, t->hash, t->n) : status_ok();
     for (int64_t i = 0; i < store->index.n_documents && !failed(status); i++) {
@@ -226,5 +226,5 @@ struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_
         return read_store(s->tokenizer, path, take, self);
     }
     struct encoding_texts e = {s, take, self};
-    return document_lines_are_named(path) ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
+    return source_formats_names_json(path) ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
 }

@@ -27,7 +27,7 @@ bool text_ids_is_store(const char *path);
 /* Checks the paths.  STATUS_DATA: one is neither the prefix of a store nor a file that can be read. */
 struct status text_ids_check(const char *const *paths, int n);
 
-/* All documents of `path`, lines of JSON by its name (document_lines_are_named).  STATUS_DATA names
+/* All documents of `path`, lines of JSON by its name (source_formats_names_json).  STATUS_DATA names
  * what is wrong and where: a store of another tokenizer, an id that it does not have, a line without
  * "text". */
 struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_ids_take *take, void *self);

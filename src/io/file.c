@@ -183,6 +183,15 @@ struct status file_make_directories(const char *path)
     return status_ok();
 }
 
+struct status file_make_parent(const char *path)
+{
+    char parent[FILE_PATH_BYTES];
+    FAIL_IF(strlen(path) >= sizeof parent, STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
+            sizeof parent - 1);
+    file_parent(parent, path);
+    return file_make_directories(parent);
+}
+
 struct status file_sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -127,6 +127,9 @@ void file_parent(char parent[FILE_PATH_BYTES], const char *path);
 /* Creates the directory and its missing parents; one that exists is fine. */
 struct status file_make_directories(const char *path);
 
+/* Creates the directory that holds `path`. */
+struct status file_make_parent(const char *path);
+
 /* Makes renames and removals in a directory durable. */
 struct status file_sync_directory(const char *path);
 

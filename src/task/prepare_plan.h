@@ -32,8 +32,7 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
 /* ---- what is said of the text that was read, and of what was written (prepare_report.c) ---- */
 
 /* Logs what was read so far, of total_bytes in the files, in state->seconds. */
-void prepare_report_text(const struct prepare_config *c, const struct pass_state *state,
-                         uint64_t total_bytes);
+void prepare_report_text(const struct pass_state *state, uint64_t total_bytes);
 
 /* Logs what each token store has, and warns if nothing is held out. */
 void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT]);

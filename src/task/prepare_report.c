@@ -70,6 +70,9 @@ static void tell_about_faults(const struct source_counts *counts)
         log_warning("%" PRId64 " pages that the indexes of dumps list were not read",
                     counts->n_missing_pages);
     }
+    if (counts->n_other_files > 0) {
+        log_warning("%" PRId64 " files are not text and were left out", counts->n_other_files);
+    }
     if (counts->n_empty_documents > 0) {
         log_warning("%" PRId64 " documents have no text and were left out", counts->n_empty_documents);
     }
@@ -83,7 +86,7 @@ static void tell_about_faults(const struct source_counts *counts)
     }
 }
 
-void prepare_report_text(const struct prepare_config *c, const struct pass_state *state, uint64_t total_bytes)
+void prepare_report_text(const struct pass_state *state, uint64_t total_bytes)
 {
     const struct source_counts *counts = &state->counts;
     struct buf formats = {0};
@@ -98,14 +101,8 @@ void prepare_report_text(const struct prepare_config *c, const struct pass_state
         log_info("Project Gutenberg's header and footer were left out of %" PRId64 " books",
                  counts->n_gutenberg);
     }
-    if (cleaning_is_on(&c->pass.cleaning)) {
-        tell_about_cleaning(&state->cleaning.counts);
-    }
+    tell_about_cleaning(&state->cleaning.counts);
     tell_about_faults(counts);
-    if (c->pass.writes_text && state->stage >= PASS_READ) {
-        log_info("%s/" STORE_PASS_TEXT_NAME ": %" PRId64 " documents, %.1f MB", c->output_dir,
-                 state->text.n_documents, megabytes(state->text.file.n_bytes));
-    }
 }
 
 void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT])

@@ -157,13 +157,22 @@ static struct status check_has_text(const struct pass_state *s)
                         (long long)without);
 }
 
+static void tell_text_file(const struct run *r)
+{
+    if (r->config->pass.writes_text && r->at.stage >= PASS_READ) {
+        log_info("%s/" STORE_PASS_TEXT_NAME ": %lld documents, %.1f MB", r->config->output_dir,
+                 (long long)r->at.text.n_documents, (double)r->at.text.file.n_bytes / 1e6);
+    }
+}
+
 static struct status read_text(struct run *r)
 {
     struct store_pass_report report = {0};
     bool was_read = r->at.stage >= PASS_READ;
     struct status s = was_read ? status_ok() : learn_and_read(r, &report);
     if (!failed(s) || report.is_whole) {
-        prepare_report_text(r->config, &r->at, r->corpus->files.total_bytes);
+        prepare_report_text(&r->at, r->corpus->files.total_bytes);
+        tell_text_file(r);
         TRY(check_has_text(&r->at));
     }
     TRY(s);
@@ -261,7 +270,7 @@ static struct status check_text(const struct prepare_config *c, struct corpus *c
     struct store_pass_report report;
     struct pass_state state = {0};
     TRY(store_pass_run(&report, corpus, &c->pass, &state));
-    prepare_report_text(c, &state, corpus->files.total_bytes);
+    prepare_report_text(&state, corpus->files.total_bytes);
     const struct source_counts *n = &state.counts;
     TRY(check_has_text(&state));
     bool is_whole = n->n_damaged_parts + n->n_cut_files + n->n_unclosed + n->n_missing_pages == 0;
@@ -294,7 +303,7 @@ static struct status tell_plan(const struct prepare_config *c, const struct corp
     if (!plan.sample_is_whole) {
         log_info("plan: the sample has:");
     }
-    prepare_report_text(c, &plan.sample, plan.sample.done_bytes);
+    prepare_report_text(&plan.sample, plan.sample.done_bytes);
     TRY(tell_unfinished(c));
     log_info("would write to %s; nothing was written", c->output_dir);
     return prepare_plan_check_disk(&plan, c);

@@ -87,5 +87,5 @@ printf 'PAR1\x15\x04' >rows.txt
 expect 65 'is a Parquet file' "$kiln" eval --model own --input rows.txt
 mkdir folder
 cp t.jsonl folder
-echo no >folder/README.md
-expect 0 'README.md is left out' "$kiln" prepare --format gpt --vocab_file own/tokenizer.json --input folder --output_prefix f
+head -c 4000 "$kiln" >folder/picture
+expect 0 'folder/picture is binary data, not plain text: give plain text in UTF-8; it is left out' "$kiln" prepare --format gpt --vocab_file own/tokenizer.json --input folder --output_prefix f

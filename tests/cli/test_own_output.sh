@@ -65,7 +65,7 @@ expect 64 'is the log of a run' "$kiln" report run --output log.link
 cmp run/log.jsonl log.before || fail "a log was overwritten"
 
 # Before the work: it would fail here for want of input, too.
-expect 74 'no/such' "${vocab[@]}" --input corpus.txt --vocab_file no/such/v.txt
+expect 74 'corpus.txt' "${vocab[@]}" --input texts --vocab_file corpus.txt/v.txt
 expect 64 'is a directory' "${vocab[@]}" --input corpus.txt --vocab_file texts
 expect 64 'is empty' "${vocab[@]}" --input corpus.txt --vocab_file ''
 expect 64 'root of the file system' "${prepare[@]}" --input corpus.txt --output_dir //

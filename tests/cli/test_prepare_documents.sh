@@ -62,8 +62,10 @@ expect 65 'bad.jsonl:6: the line is not UTF-8' "${prepare[@]}" --input bad.jsonl
 grep -q 'bad.jsonl:4: the line lacks the key' err && grep -q 'bad.jsonl:5: the line has a value that is not a string' err || fail "$(cat err)"
 [ -z "$(find . -name 'bad_*')" ] || fail "something half written was left: $(ls)"
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4 2>err || fail "$(cat err)"
-grep -q '7 lines, 4 bad' err && grep -q '"documents": 3' bad_text_document.json || fail "bad lines are counted: $(cat err)"
-expect 74 'its directory does not exist' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix no/bad --max_bad_lines 4
+grep -q 'lines of JSON: 7: 3 kept, 1 malformed, 1 without the field' err && grep -q '"documents": 3' bad_text_document.json || fail "bad lines are counted: $(cat err)"
+expect 0 'wrote new/one/bad_text_document' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix new/one/bad --max_bad_lines 4
+expect 65 'this is number 1; --check counts them all' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x
+expect 0 '1 not UTF-8, 1 with a text that is not a string' "${prepare[@]}" --input bad.jsonl --check
 expect 64 'already exists' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4
 echo '{"text": ""}' >none.jsonl
 expect 65 'no line of the input' "${prepare[@]}" --input none.jsonl "${vocab[@]}" --output_prefix none
@@ -73,12 +75,11 @@ for flag in tokenizer_type=GPT2BPETokenizer json_keys=a shuffle_memory_mb=5; do
     expect 64 "--${flag%=*} needs --format gpt" "$kiln" prepare --input bad.jsonl --vocab_file v --output_dir o "--$flag"
 done
 # no flag of the other formats is passed over in silence
-for flag in text_field=body encoding=latin-1 input_format=wiki drop_duplicates drop_repeated_lines=1 min_document_chars=9 keep_script=latin \
-    holdout_fraction=0.5 seed=3 random_seed=3 max_seq_length=7 dupe_factor=2 masked_lm_prob=0.3 n_shards=3 resume check do_lower_case; do
+for flag in drop_repeated_lines=1 max_seq_length=7 dupe_factor=2 masked_lm_prob=0.3 n_shards=3 resume do_lower_case; do
     expect 64 " cannot be combined with --format gpt" "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x "--$flag"
 done
-expect 64 '--text_field cannot be combined with --format gpt: --json_keys names the field' \
-    "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --text_field body
+expect 64 'both name the text' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --text_field body --json_keys a
+expect 64 'needs --output_dir DIR' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --holdout_fraction 0.1
 expect 64 'a document is one sequence' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --split-sentences
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix dry --dry-run 2>err || fail "$(cat err)"
 [ -z "$(find . -name 'dry*')" ] || fail "a dry run wrote something"

@@ -55,13 +55,11 @@ expect 64 'over the input' "$kiln" vocab --input corpus own.txt --vocab_file ./o
 expect 64 'over the input' "$kiln" vocab --input own.txt --vocab_file own.txt --vocab_size 60 --dry_run
 cmp b.txt own.txt || fail "the text was replaced"
 expect 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --vocab_size 10
-expect 74 'cannot write no/such/dir/v.txt: its directory does not exist; make it first' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
+expect 74 'cannot create the directory b.txt' "$kiln" vocab --input corpus --vocab_file b.txt/dir/v.txt
 expect 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
 [ ! -e small.txt ] && [ -z "$(find . -name '*.tmp*')" ] || fail "something half-written was left"
 
 # byte-level BPE: three files, the same ids from each form, and refusals
-"$kiln" vocab --input corpus --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err && fail "a directory that is missing"
-mkdir bpe
 "$kiln" vocab --input corpus b.txt --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err ||
     fail "vocab of bpe: $(cat err)"
 [ "$(head -2 bpe/merges.txt)" = "$(printf '#version: 0.2\na t')" ] || fail "merges: $(head -3 bpe/merges.txt)"

@@ -142,29 +142,23 @@ static const char *type_name(const json_t *value)
     return names[json_typeof(value)];
 }
 
-/* Sets *found to the value, or to NULL if the key may be absent and is. */
+/* Finds a value of one of `types`, a bit for each, which messages call `wanted`; NULL if the key may be
+ * absent and is. */
 static struct status get(const json_t *object, const char *source, const char *key, bool required,
-                         const json_t **found)
+                         unsigned types, const char *wanted, const json_t **found)
 {
     *found = json_object_get(object, key);
     FAIL_IF(*found == NULL && required, STATUS_DATA, "%s: the key \"%s\" is missing", source, key);
+    FAIL_IF(*found != NULL && (types >> json_typeof(*found) & 1) == 0, STATUS_DATA,
+            "%s: \"%s\" must be %s, but is %s", source, key, wanted, type_name(*found));
     return status_ok();
-}
-
-static struct status wrong_type(const char *source, const char *key, const char *wanted, const json_t *found)
-{
-    return status_error(STATUS_DATA, "%s: \"%s\" must be %s, but is %s", source, key, wanted,
-                        type_name(found));
 }
 
 struct status json_get_int(const json_t *object, const char *source, const char *key, bool required,
                            int64_t *value)
 {
     const json_t *found;
-    TRY(get(object, source, key, required, &found));
-    if (found != NULL && !json_is_integer(found)) {
-        return wrong_type(source, key, "a whole number", found);
-    }
+    TRY(get(object, source, key, required, 1U << JSON_INTEGER, "a whole number", &found));
     if (found != NULL) {
         *value = json_integer_value(found);
     }
@@ -175,10 +169,7 @@ struct status json_get_real(const json_t *object, const char *source, const char
                             double *value)
 {
     const json_t *found;
-    TRY(get(object, source, key, required, &found));
-    if (found != NULL && !json_is_number(found)) {
-        return wrong_type(source, key, "a number", found);
-    }
+    TRY(get(object, source, key, required, 1U << JSON_INTEGER | 1U << JSON_REAL, "a number", &found));
     if (found != NULL) {
         *value = json_number_value(found);
     }
@@ -189,10 +180,7 @@ struct status json_get_bool(const json_t *object, const char *source, const char
                             bool *value)
 {
     const json_t *found;
-    TRY(get(object, source, key, required, &found));
-    if (found != NULL && !json_is_boolean(found)) {
-        return wrong_type(source, key, "true or false", found);
-    }
+    TRY(get(object, source, key, required, 1U << JSON_TRUE | 1U << JSON_FALSE, "true or false", &found));
     if (found != NULL) {
         *value = json_is_true(found);
     }
@@ -203,14 +191,66 @@ struct status json_get_string(const json_t *object, const char *source, const ch
                               const char **value)
 {
     const json_t *found;
-    TRY(get(object, source, key, required, &found));
-    if (found != NULL && !json_is_string(found)) {
-        return wrong_type(source, key, "a string", found);
-    }
+    TRY(get(object, source, key, required, 1U << JSON_STRING, "a string", &found));
     if (found != NULL) {
         *value = json_string_value(found);
     }
     return status_ok();
+}
+
+struct status json_field_get(void *to, const struct json_field *f, const json_t *object, const char *source,
+                             bool required)
+{
+    void *at = (char *)to + f->offset;
+    switch (f->kind) {
+    case JSON_FIELD_INT: return json_get_int(object, source, f->key, required, at);
+    case JSON_FIELD_REAL: return json_get_real(object, source, f->key, required, at);
+    case JSON_FIELD_BOOL: return json_get_bool(object, source, f->key, required, at);
+    case JSON_FIELD_TEXT: break;
+    }
+    return json_get_string(object, source, f->key, required, at);
+}
+
+double json_field_number(const void *from, const struct json_field *f)
+{
+    const void *at = (const char *)from + f->offset;
+    switch (f->kind) {
+    case JSON_FIELD_INT: return (double)*(const int64_t *)at;
+    case JSON_FIELD_REAL: return *(const double *)at;
+    case JSON_FIELD_BOOL: return *(const bool *)at;
+    case JSON_FIELD_TEXT: break;
+    }
+    return *(const char *const *)at != NULL;
+}
+
+json_t *json_field_value(const void *from, const struct json_field *f)
+{
+    const void *at = (const char *)from + f->offset;
+    switch (f->kind) {
+    case JSON_FIELD_INT: return json_integer(*(const int64_t *)at);
+    case JSON_FIELD_REAL: return json_real(*(const double *)at);
+    case JSON_FIELD_BOOL: return json_boolean(*(const bool *)at);
+    case JSON_FIELD_TEXT: break;
+    }
+    const char *text = *(const char *const *)at;
+    return text == NULL ? json_null() : json_string(text);
+}
+
+struct json_field_text json_field_text(const void *from, const struct json_field *f, int digits)
+{
+    const void *at = (const char *)from + f->offset;
+    struct json_field_text t;
+    if (f->kind == JSON_FIELD_REAL) {
+        snprintf(t.text, sizeof t.text, "%.*g", digits, *(const double *)at);
+    } else if (f->kind == JSON_FIELD_INT) {
+        snprintf(t.text, sizeof t.text, "%lld", (long long)*(const int64_t *)at);
+    } else if (f->kind == JSON_FIELD_BOOL) {
+        snprintf(t.text, sizeof t.text, "%s", *(const bool *)at ? "true" : "false");
+    } else {
+        const char *text = *(const char *const *)at;
+        snprintf(t.text, sizeof t.text, "%s", text == NULL ? "nothing" : text);
+    }
+    return t;
 }
 
 /* Bytes of the code point at text[0..n), as jansson decodes it; 0 if they are not UTF-8. */

@@ -35,6 +35,26 @@ struct status json_get_bool(const json_t *object, const char *source, const char
 struct status json_get_string(const json_t *object, const char *source, const char *key, bool required,
                               const char **value);
 
+/* A value of an object, and its place in a struct that holds it: an int64_t, a double, a bool, or a string
+ * that may be NULL. */
+struct json_field {
+    const char *key;
+    enum json_field_kind { JSON_FIELD_INT, JSON_FIELD_REAL, JSON_FIELD_BOOL, JSON_FIELD_TEXT } kind;
+    size_t offset;
+};
+
+/* Reads it, as the functions above do. */
+struct status json_field_get(void *to, const struct json_field *f, const json_t *object, const char *source,
+                             bool required);
+
+/* The value as a number, 1 for a string that is there; as JSON; and for people, in so many digits. */
+double json_field_number(const void *from, const struct json_field *f);
+json_t *json_field_value(const void *from, const struct json_field *f);
+struct json_field_text {
+    char text[160];
+};
+struct json_field_text json_field_text(const void *from, const struct json_field *f, int digits);
+
 /* A string of arbitrary bytes (a path, a message about one).  Bytes that are not UTF-8 become \xNN; a
  * backslash is then escaped too, so that the bytes can be recovered.  NULL if memory runs out. */
 json_t *json_text(const char *text);

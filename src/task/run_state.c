@@ -6,51 +6,38 @@
 #include <stddef.h>
 #include <string.h>
 
-enum kind { INTEGER, REAL, BOOLEAN, TEXT };
-
 /* One row per entry of the file, in its order. */
 struct entry {
-    const char *key;
-    enum kind kind;
-    size_t offset;
+    struct json_field at;
     bool setting;  /* a setting by the user, not part of the position */
     bool optional; /* absent in files of earlier versions and, if it is of the position, where it is 0 */
 };
 
-#define ENTRY(name, kind, setting)                                                                           \
+#define ROW(key, kind, field, setting, optional)                                                             \
     {                                                                                                        \
-#        name, kind, offsetof(struct run_state, name), setting, false                                        \
+        {key, JSON_FIELD_##kind, offsetof(struct run_state, field)}, setting, optional                       \
     }
-
-#define OPTIONAL_ENTRY(name, kind, setting)                                                                  \
-    {                                                                                                        \
-#        name, kind, offsetof(struct run_state, name), setting, true                                         \
-    }
+#define ENTRY(name, kind, setting)          ROW(#name, kind, name, setting, false)
+#define OPTIONAL_ENTRY(name, kind, setting) ROW(#name, kind, name, setting, true)
 
 /* A setting of every run. */
-#define SETTING(name, kind)                                                                                  \
-    {                                                                                                        \
-#        name, kind, offsetof(struct run_state, settings.name), true, false                                  \
-    }
+#define SETTING(name, kind) ROW(#name, kind, settings.name, true, false)
 
 /* A setting of the optimizer, of its rate, or that files of earlier versions do not have. */
-#define RULE(key, kind, field)                                                                               \
-    {                                                                                                        \
-        key, kind, offsetof(struct run_state, field), true, true                                             \
-    }
+#define RULE(key, kind, field) ROW(key, kind, field, true, true)
 
 static const struct entry entries[] = {
-    ENTRY(phase, INTEGER, false),
-    ENTRY(step, INTEGER, false),
-    ENTRY(global_step, INTEGER, false),
-    SETTING(seed, INTEGER),
+    ENTRY(phase, INT, false),
+    ENTRY(step, INT, false),
+    ENTRY(global_step, INT, false),
+    SETTING(seed, INT),
     ENTRY(dtype, TEXT, true),
     ENTRY(optimizer, TEXT, true),
-    SETTING(max_seq_length, INTEGER),
-    ENTRY(max_predictions_per_seq, INTEGER, true),
-    SETTING(train_batch_size, INTEGER),
-    SETTING(gradient_accumulation_steps, INTEGER),
-    ENTRY(max_steps, INTEGER, true),
+    SETTING(max_seq_length, INT),
+    ENTRY(max_predictions_per_seq, INT, true),
+    SETTING(train_batch_size, INT),
+    SETTING(gradient_accumulation_steps, INT),
+    ENTRY(max_steps, INT, true),
     SETTING(learning_rate, REAL),
     SETTING(warmup_proportion, REAL),
     OPTIONAL_ENTRY(command, TEXT, false),
@@ -61,65 +48,38 @@ static const struct entry entries[] = {
     RULE("adam_eps", REAL, update.eps),
     RULE("min_ratio", REAL, update.min_ratio),
     RULE("max_ratio", REAL, update.max_ratio),
-    RULE("corrects_steps", BOOLEAN, update.corrects_steps),
+    RULE("corrects_steps", BOOL, update.corrects_steps),
     RULE("lr_schedule", TEXT, lr_schedule),
     RULE("lr_decay_style", TEXT, lr_decay),
     RULE("scheduler_degree", REAL, rate.degree),
     RULE("constant_proportion", REAL, rate.constant),
     RULE("min_lr", REAL, rate.min),
     RULE("max_lr", REAL, rate.max),
-    RULE("lr_warmup_steps", INTEGER, rate.warmup_steps),
-    RULE("lr_decay_steps", INTEGER, rate.decay_steps),
-    RULE("lr_warmup_samples", INTEGER, rate.warmup_samples),
-    RULE("lr_decay_samples", INTEGER, rate.decay_samples),
+    RULE("lr_warmup_steps", INT, rate.warmup_steps),
+    RULE("lr_decay_steps", INT, rate.decay_steps),
+    RULE("lr_warmup_samples", INT, rate.warmup_samples),
+    RULE("lr_decay_samples", INT, rate.decay_samples),
     OPTIONAL_ENTRY(data, TEXT, false),
     OPTIONAL_ENTRY(freeze, TEXT, true),
     OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),
     OPTIONAL_ENTRY(batch_ramp, TEXT, true),
     OPTIONAL_ENTRY(length_schedule, TEXT, true),
     OPTIONAL_ENTRY(total_training_time, REAL, true),
-    RULE("warmup_tokens", INTEGER, settings.warmup_tokens),
+    RULE("warmup_tokens", INT, settings.warmup_tokens),
     RULE("spike_z", REAL, settings.health.spike_z),
     OPTIONAL_ENTRY(elapsed_seconds, REAL, false),
     OPTIONAL_ENTRY(step_seconds, REAL, false),
-    OPTIONAL_ENTRY(n_tokens, INTEGER, false),
-    {"best_loss", REAL, offsetof(struct run_state, early.best_loss), false, true},
-    {"best_step", INTEGER, offsetof(struct run_state, early.best_step), false, true},
-    {"n_worse_evaluations", INTEGER, offsetof(struct run_state, early.n_worse), false, true},
+    OPTIONAL_ENTRY(n_tokens, INT, false),
+    ROW("best_loss", REAL, early.best_loss, false, true),
+    ROW("best_step", INT, early.best_step, false, true),
+    ROW("n_worse_evaluations", INT, early.n_worse, false, true),
     OPTIONAL_ENTRY(loss_scale, REAL, false),
-    OPTIONAL_ENTRY(loss_scale_steps, INTEGER, false),
-    OPTIONAL_ENTRY(loss_scale_kept, INTEGER, false),
-    OPTIONAL_ENTRY(n_skipped, INTEGER, false),
+    OPTIONAL_ENTRY(loss_scale_steps, INT, false),
+    OPTIONAL_ENTRY(loss_scale_kept, INT, false),
+    OPTIONAL_ENTRY(n_skipped, INT, false),
 };
 
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
-
-static const void *field(const struct run_state *s, const struct entry *e)
-{
-    return (const char *)s + e->offset;
-}
-
-static bool is_zero(const struct run_state *s, const struct entry *e)
-{
-    const void *p = field(s, e);
-    switch (e->kind) {
-    case REAL: return !(*(const double *)p != 0);
-    case TEXT: return *(const char *const *)p == NULL;
-    case BOOLEAN: return !*(const bool *)p;
-    default: return *(const int64_t *)p == 0;
-    }
-}
-
-static json_t *value_to_json(const struct run_state *s, const struct entry *e)
-{
-    const void *p = field(s, e);
-    switch (e->kind) {
-    case REAL: return json_real(*(const double *)p);
-    case BOOLEAN: return json_boolean(*(const bool *)p);
-    case TEXT: return is_zero(s, e) ? json_null() : json_string(*(const char *const *)p);
-    default: return json_integer(*(const int64_t *)p);
-    }
-}
 
 struct run_state run_state_begin(const struct run_settings *s, struct precision precision)
 {
@@ -133,8 +93,9 @@ json_t *run_state_to_json(const struct run_state *s)
 {
     json_t *object = json_object();
     for (int i = 0; object != NULL && i < N_ENTRIES; i++) {
-        bool unsaid = entries[i].optional && !entries[i].setting && is_zero(s, &entries[i]);
-        if (!unsaid && json_object_set_new(object, entries[i].key, value_to_json(s, &entries[i])) != 0) {
+        const struct entry *e = &entries[i];
+        bool is_zero = !(json_field_number(s, &e->at) != 0), unsaid = e->optional && !e->setting && is_zero;
+        if (!unsaid && json_object_set_new(object, e->at.key, json_field_value(s, &e->at)) != 0) {
             json_decref(object);
             object = NULL;
         }
@@ -151,7 +112,7 @@ static bool has_settings(const json_t *object)
 {
     bool has = false;
     for (int i = 0; i < N_ENTRIES; i++) {
-        has = has || (entries[i].setting && json_object_get(object, entries[i].key) != NULL);
+        has = has || (entries[i].setting && json_object_get(object, entries[i].at.key) != NULL);
     }
     return has;
 }
@@ -165,19 +126,12 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
     s->loss_scale_steps = s->loss_scale_kept = s->n_skipped = 0;
     bool settings = has_settings(object);
     for (int i = 0; i < N_ENTRIES; i++) {
-        void *p = (char *)s + entries[i].offset;
-        bool must = !entries[i].optional && (settings || !entries[i].setting);
-        switch (entries[i].kind) {
-        case INTEGER: TRY(json_get_int(object, source, entries[i].key, must, p)); break;
-        case REAL: TRY(json_get_real(object, source, entries[i].key, must, p)); break;
-        case BOOLEAN: TRY(json_get_bool(object, source, entries[i].key, must, p)); break;
-        case TEXT:
-            if (json_is_null(json_object_get(object, entries[i].key))) {
-                *(const char **)p = NULL;
-                break;
-            }
-            TRY(json_get_string(object, source, entries[i].key, must, p));
-            break;
+        const struct entry *e = &entries[i];
+        bool must = !e->optional && (settings || !e->setting);
+        if (e->at.kind == JSON_FIELD_TEXT && json_is_null(json_object_get(object, e->at.key))) {
+            *(const char **)(void *)((char *)s + e->at.offset) = NULL;
+        } else {
+            TRY(json_field_get(s, &e->at, object, source, must));
         }
     }
     FAIL_IF(s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step, STATUS_DATA,
@@ -258,33 +212,15 @@ struct status run_state_check_data(const struct run_state *saved, const struct r
                         path, saved->data, flag, now->data);
 }
 
-/* A value in `digits` digits; with 17 any two reals differ. */
-struct value_text {
-    char text[160];
-};
-
-static struct value_text text_of(const struct run_state *s, const struct entry *e, int digits)
-{
-    const void *p = field(s, e);
-    struct value_text t;
-    switch (e->kind) {
-    case REAL: snprintf(t.text, sizeof t.text, "%.*g", digits, *(const double *)p); break;
-    case BOOLEAN: snprintf(t.text, sizeof t.text, "%s", *(const bool *)p ? "true" : "false"); break;
-    case TEXT:
-        snprintf(t.text, sizeof t.text, "%s", is_zero(s, e) ? "nothing" : *(const char *const *)p);
-        break;
-    default: snprintf(t.text, sizeof t.text, "%lld", (long long)*(const int64_t *)p);
-    }
-    return t;
-}
-
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now)
 {
     for (int i = 0; i < N_ENTRIES; i++) {
         const struct entry *e = &entries[i];
-        if (e->setting && strcmp(text_of(saved, e, 17).text, text_of(now, e, 17).text) != 0) {
-            log_warning("%s was %s in the checkpoint and is %s now", e->key, text_of(saved, e, 6).text,
-                        text_of(now, e, 6).text);
+        /* in 17 digits any two reals differ */
+        if (e->setting &&
+            strcmp(json_field_text(saved, &e->at, 17).text, json_field_text(now, &e->at, 17).text) != 0) {
+            log_warning("%s was %s in the checkpoint and is %s now", e->at.key,
+                        json_field_text(saved, &e->at, 6).text, json_field_text(now, &e->at, 6).text);
         }
     }
 }

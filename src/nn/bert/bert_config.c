@@ -2,94 +2,46 @@
 
 #include "core/buf.h"
 #include "core/log.h"
+#include "nn/config_field.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One row per value: key, field, kind, default, limits.  Parsing, writing and comparing all use this
- * table. */
-struct field {
-    const char *key;
-    size_t offset;
-    enum { FIELD_INT, FIELD_REAL, FIELD_BOOL } kind;
-    double standard, min, max;
-    bool architecture; /* two models that differ here are two networks: they cannot share weights */
-};
-
-#define INT(key, standard, min, max)                                                                         \
+#define ROW(key, kind, min, max, architecture)                                                               \
     {                                                                                                        \
-#        key, offsetof(struct bert_config, key), FIELD_INT, standard, min, max, true                         \
-    }
-#define BOOL(key)                                                                                            \
-    {                                                                                                        \
-#        key, offsetof(struct bert_config, key), FIELD_BOOL, 0, 0, 1, true                                   \
-    }
-#define REAL(key, standard, min, max)                                                                        \
-    {                                                                                                        \
-#        key, offsetof(struct bert_config, key), FIELD_REAL, standard, min, max, false                       \
+        {#key, JSON_FIELD_##kind, offsetof(struct bert_config, key)}, NULL, min, max, architecture           \
     }
 
-static const struct field fields[] = {
-    INT(vocab_size, 0, 0, 1 << 24),
-    INT(hidden_size, 768, 8, 1 << 16),
-    INT(num_hidden_layers, 12, 1, BERT_CONFIG_MOST_LAYERS),
-    INT(num_attention_heads, 12, 1, 1024),
-    INT(intermediate_size, 3072, 1, 1 << 18),
-    INT(max_position_embeddings, 512, 1, 65536),
-    INT(type_vocab_size, 2, 1, 1024),
-    REAL(hidden_dropout_prob, 0.1, 0, 0.99),
-    REAL(attention_probs_dropout_prob, 0.1, 0, 0.99),
-    REAL(initializer_range, 0.02, 0, 10),
-    {"layer_norm_eps", offsetof(struct bert_config, layer_norm_eps), FIELD_REAL, 1e-12, 0, 1, true},
-    BOOL(layer_norm_large_model),
+static const struct config_field fields[] = {
+    ROW(vocab_size, INT, 0, 1 << 24, true),
+    ROW(hidden_size, INT, 8, 1 << 16, true),
+    ROW(num_hidden_layers, INT, 1, BERT_CONFIG_MOST_LAYERS, true),
+    ROW(num_attention_heads, INT, 1, 1024, true),
+    ROW(intermediate_size, INT, 1, 1 << 18, true),
+    ROW(max_position_embeddings, INT, 1, 65536, true),
+    ROW(type_vocab_size, INT, 1, 1024, true),
+    ROW(hidden_dropout_prob, REAL, 0, 0.99, false),
+    ROW(attention_probs_dropout_prob, REAL, 0, 0.99, false),
+    ROW(initializer_range, REAL, 0, 10, false),
+    ROW(layer_norm_eps, REAL, 0, 1, true),
+    ROW(layer_norm_large_model, BOOL, 0, 1, true),
 };
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
-static int64_t *int_field(const struct bert_config *c, const struct field *f)
-{
-    return (int64_t *)((char *)c + f->offset);
-}
-
-static double *real_field(const struct bert_config *c, const struct field *f)
-{
-    return (double *)((char *)c + f->offset);
-}
-
-static bool *bool_field(const struct bert_config *c, const struct field *f)
-{
-    return (bool *)((char *)c + f->offset);
-}
-
-static double field_value(const struct bert_config *c, const struct field *f)
-{
-    return f->kind == FIELD_REAL   ? *real_field(c, f)
-           : f->kind == FIELD_BOOL ? (double)*bool_field(c, f)
-                                   : (double)*int_field(c, f);
-}
-
-static struct status parse_field(struct bert_config *c, const struct field *f, const json_t *object,
-                                 const char *source)
-{
-    if (f->kind == FIELD_BOOL) {
-        *bool_field(c, f) = f->standard != 0;
-        if (!json_is_null(json_object_get(object, f->key))) {
-            TRY(json_get_bool(object, source, f->key, false, bool_field(c, f)));
-        }
-    } else if (f->kind == FIELD_REAL) {
-        *real_field(c, f) = f->standard;
-        TRY(json_get_real(object, source, f->key, false, real_field(c, f)));
-    } else {
-        *int_field(c, f) = (int64_t)f->standard;
-        TRY(json_get_int(object, source, f->key, false, int_field(c, f)));
-    }
-    double value = field_value(c, f);
-    FAIL_IF(!(value >= f->min && value <= f->max), STATUS_DATA,
-            "%s: \"%s\" is %g, but must lie between %g and %g", source, f->key, value, f->min, f->max);
-    return status_ok();
-}
+/* BERT-base, Devlin et al. 2018 (arXiv:1810.04805). */
+static const struct bert_config defaults = {.hidden_size = 768,
+                                            .num_hidden_layers = 12,
+                                            .num_attention_heads = 12,
+                                            .intermediate_size = 3072,
+                                            .max_position_embeddings = 512,
+                                            .type_vocab_size = 2,
+                                            .hidden_dropout_prob = 0.1,
+                                            .attention_probs_dropout_prob = 0.1,
+                                            .initializer_range = 0.02,
+                                            .layer_norm_eps = 1e-12};
 
 /* The "model_type" that is written for pre-LN layers, which other programs' "bert" does not have: they must
  * stop at it and not compute a different model. */
@@ -184,7 +136,7 @@ static bool is_harmless(const char *key)
         }
     }
     for (int i = 0; i < N_FIELDS; i++) {
-        if (strcmp(key, fields[i].key) == 0) {
+        if (strcmp(key, fields[i].at.key) == 0) {
             return true;
         }
     }
@@ -312,10 +264,8 @@ int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer)
 
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
 {
-    *c = (struct bert_config){0};
-    for (int i = 0; i < N_FIELDS; i++) {
-        TRY(parse_field(c, &fields[i], object, source));
-    }
+    *c = defaults;
+    TRY(config_fields_parse(c, fields, N_FIELDS, true, object, source));
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
         bool is_type = strcmp(constants[i].key, "model_type") == 0;
         TRY(check_constant(object, source, &constants[i],
@@ -328,13 +278,6 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
     TRY(parse_labels(c, object, source));
     name_unknown_keys(object, source);
     return status_ok();
-}
-
-static json_t *field_to_json(const struct bert_config *c, const struct field *f)
-{
-    return f->kind == FIELD_REAL   ? json_real(*real_field(c, f))
-           : f->kind == FIELD_BOOL ? json_boolean(*bool_field(c, f))
-                                   : json_integer(*int_field(c, f));
 }
 
 /* Adds the keys of a model with a classifier; false if memory runs out. */
@@ -354,47 +297,17 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
     json_t *object = json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type",
                                c->layer_norm_large_model ? PRE_LN_TYPE : "bert", "hidden_act", "gelu",
                                "position_embedding_type", "absolute", "pad_token_id", 0);
-    for (int i = 0; object != NULL && i < N_FIELDS; i++) {
-        const struct field *f = &fields[i];
-        bool unsaid = f->kind == FIELD_BOOL && !*bool_field(c, f); /* Hugging Face has no such key */
-        if (!unsaid && json_object_set_new(object, f->key, field_to_json(c, f)) != 0) {
-            json_decref(object);
-            object = NULL;
-        }
-    }
-    if (object != NULL && (!add_gated(object, c) || (c->labels.names != NULL && !add_labels(object, c)))) {
+    if (object != NULL && (!config_fields_put(object, c, fields, N_FIELDS) || !add_gated(object, c) ||
+                           (c->labels.names != NULL && !add_labels(object, c)))) {
         json_decref(object);
         object = NULL;
     }
     return object;
 }
 
-/* The value as a file has it. */
-struct field_text {
-    char text[32];
-};
-
-static struct field_text field_text(const struct bert_config *c, const struct field *f)
-{
-    struct field_text t;
-    if (f->kind == FIELD_BOOL) {
-        snprintf(t.text, sizeof t.text, "%s", *bool_field(c, f) ? "true" : "false");
-    } else {
-        snprintf(t.text, sizeof t.text, "%g", field_value(c, f));
-    }
-    return t;
-}
-
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b)
 {
-    for (int i = 0; i < N_FIELDS; i++) {
-        const struct field *f = &fields[i];
-        if (f->architecture &&
-            (float)field_value(a, f) != (float)field_value(b, f)) { /* some files have fp32 */
-            return status_error(STATUS_DATA, "\"%s\" is %s there and %s here", f->key, field_text(a, f).text,
-                                field_text(b, f).text);
-        }
-    }
+    TRY(config_fields_same(a, b, fields, N_FIELDS));
     FAIL_IF(memcmp(a->gated, b->gated, sizeof a->gated) != 0, STATUS_DATA,
             "\"gated_layers\" are others there than here");
     return status_ok();

@@ -1,101 +1,68 @@
 #include "nn/gpt/gpt_config.h"
 
+#include "nn/config_field.h"
+
+#include <stddef.h>
 #include <string.h>
 
-/* Keys of a number in one format. */
-struct field_key {
-    const char *name, *other; /* NULL: the format has no such key; `other` is one that published files have */
-    double standard;          /* default of `transformers`, where a file has neither key */
+#define ROW(key, other, kind, field, min, max, architecture)                                                 \
+    {                                                                                                        \
+        {key, JSON_FIELD_##kind, offsetof(struct gpt_config, field)}, other, min, max, architecture          \
+    }
+#define SIZE(key, other, field, min, max) ROW(key, other, INT, field, min, max, true)
+#define PART(key, field)                  ROW(key, NULL, REAL, field, 0, 0.99, false)
+
+/* The rows of the vocabulary, which may be padded, and probabilities make no other network. */
+static const struct config_field gpt2_fields[] = {
+    ROW("vocab_size", NULL, INT, vocab_size, 0, 1 << 24, false),
+    SIZE("n_positions", "max_position_embeddings", n_positions, 1, 65536),
+    SIZE("n_embd", "hidden_size", hidden_size, 8, 1 << 16),
+    SIZE("n_layer", "num_hidden_layers", n_layers, 1, 1024),
+    SIZE("n_head", "num_attention_heads", n_heads, 1, 1024),
+    SIZE("n_inner", NULL, feed_forward_size, 0, 1 << 18),
+    PART("embd_pdrop", embedding_dropout),
+    PART("resid_pdrop", hidden_dropout),
+    PART("attn_pdrop", attention_dropout),
+    ROW("layer_norm_epsilon", NULL, REAL, norm_eps, 0, 1, true),
+    ROW("initializer_range", NULL, REAL, initializer_range, 0, 10, false),
 };
 
-/* One row a number: its keys, where it is kept, and its limits. */
-struct field {
-    struct field_key gpt2, bloom;
-    size_t offset;
-    bool is_real;
-    double min, max;
-    bool architecture; /* two models that differ here are two networks: they cannot share weights */
+/* The number of positions is kiln's own limit. */
+static const struct config_field bloom_fields[] = {
+    ROW("vocab_size", NULL, INT, vocab_size, 0, 1 << 24, false),
+    ROW("seq_length", NULL, INT, n_positions, 1, 65536, false),
+    SIZE("hidden_size", "n_embed", hidden_size, 8, 1 << 16),
+    SIZE("n_layer", "num_hidden_layers", n_layers, 1, 1024),
+    SIZE("n_head", "num_attention_heads", n_heads, 1, 1024),
+    PART("hidden_dropout", hidden_dropout),
+    PART("attention_dropout", attention_dropout),
+    ROW("layer_norm_epsilon", NULL, REAL, norm_eps, 0, 1, true),
+    ROW("initializer_range", NULL, REAL, initializer_range, 0, 10, false),
 };
 
-#define KEY(name, other, standard)                                                                           \
-    {                                                                                                        \
-        name, other, standard                                                                                \
-    }
-#define NO_KEY                                                                                               \
-    {                                                                                                        \
-        NULL, NULL, 0                                                                                        \
-    }
-#define INT(gpt2, bloom, field, min, max)                                                                    \
-    {                                                                                                        \
-        gpt2, bloom, offsetof(struct gpt_config, field), false, min, max, true                               \
-    }
-#define REAL(gpt2, bloom, field, min, max)                                                                   \
-    {                                                                                                        \
-        gpt2, bloom, offsetof(struct gpt_config, field), true, min, max, false                               \
-    }
-
-static const struct field fields[] = {
-    INT(KEY("vocab_size", NULL, 0), KEY("vocab_size", NULL, 0), vocab_size, 0, 1 << 24),
-    INT(KEY("n_positions", "max_position_embeddings", 1024), KEY("seq_length", NULL, 2048), n_positions, 1,
-        65536),
-    INT(KEY("n_embd", "hidden_size", 768), KEY("hidden_size", "n_embed", 64), hidden_size, 8, 1 << 16),
-    INT(KEY("n_layer", "num_hidden_layers", 12), KEY("n_layer", "num_hidden_layers", 2), n_layers, 1, 1024),
-    INT(KEY("n_head", "num_attention_heads", 12), KEY("n_head", "num_attention_heads", 8), n_heads, 1, 1024),
-    INT(KEY("n_inner", NULL, 0), NO_KEY, feed_forward_size, 0, 1 << 18),
-    REAL(KEY("embd_pdrop", NULL, 0.1), NO_KEY, embedding_dropout, 0, 0.99),
-    REAL(KEY("resid_pdrop", NULL, 0.1), KEY("hidden_dropout", NULL, 0), hidden_dropout, 0, 0.99),
-    REAL(KEY("attn_pdrop", NULL, 0.1), KEY("attention_dropout", NULL, 0), attention_dropout, 0, 0.99),
-    {KEY("layer_norm_epsilon", NULL, 1e-5), KEY("layer_norm_epsilon", NULL, 1e-5),
-     offsetof(struct gpt_config, norm_eps), true, 0, 1, true},
-    REAL(KEY("initializer_range", NULL, 0.02), KEY("initializer_range", NULL, 0.02), initializer_range, 0,
-         10),
+enum {
+    GPT2_N_FIELDS = sizeof gpt2_fields / sizeof gpt2_fields[0],
+    BLOOM_N_FIELDS = sizeof bloom_fields / sizeof bloom_fields[0]
 };
 
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
-
-static double *real_field(const struct gpt_config *c, const struct field *f)
-{
-    return (double *)((char *)c + f->offset);
-}
-
-static int64_t *int_field(const struct gpt_config *c, const struct field *f)
-{
-    return (int64_t *)((char *)c + f->offset);
-}
-
-/* null counts as absent. */
-static bool has(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return value != NULL && !json_is_null(value);
-}
-
-static const struct field_key *key_of(const struct field *f, const struct gpt_config *c)
-{
-    return c->alibi ? &f->bloom : &f->gpt2;
-}
-
-static struct status parse_field(struct gpt_config *c, const struct field *f, const json_t *object,
-                                 const char *source)
-{
-    const struct field_key *k = key_of(f, c);
-    const char *key = k->name != NULL && k->other != NULL && !has(object, k->name) ? k->other : k->name;
-    double value = k->standard;
-    bool given = key != NULL && has(object, key);
-    if (f->is_real) {
-        *real_field(c, f) = k->standard;
-        TRY(given ? json_get_real(object, source, key, true, real_field(c, f)) : status_ok());
-        value = *real_field(c, f);
-    } else {
-        *int_field(c, f) = (int64_t)k->standard;
-        TRY(given ? json_get_int(object, source, key, true, int_field(c, f)) : status_ok());
-        value = (double)*int_field(c, f);
-    }
-    return value >= f->min && value <= f->max
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s: \"%s\" is %g, but must lie between %g and %g", source, key,
-                              value, f->min, f->max);
-}
+/* The defaults of `transformers`. */
+static const struct gpt_config gpt2_defaults = {.n_positions = 1024,
+                                                .hidden_size = 768,
+                                                .n_layers = 12,
+                                                .n_heads = 12,
+                                                .embedding_dropout = 0.1,
+                                                .hidden_dropout = 0.1,
+                                                .attention_dropout = 0.1,
+                                                .norm_eps = 1e-5,
+                                                .initializer_range = 0.02},
+                               bloom_defaults = {.n_positions = 2048,
+                                                 .hidden_size = 64,
+                                                 .n_layers = 2,
+                                                 .n_heads = 8,
+                                                 .norm_eps = 1e-5,
+                                                 .initializer_range = 0.02,
+                                                 .gelu = LAYER_GELU_TANH,
+                                                 .alibi = true};
 
 /* Keys with one supported value: another one is another network, which must not be computed silently. */
 struct constant {
@@ -121,7 +88,7 @@ static struct status check_constants(const struct constant *rows, size_t n, cons
 {
     for (size_t i = 0; i < n; i++) {
         bool value = rows[i].wanted;
-        if (has(object, rows[i].key)) {
+        if (!json_is_null(json_object_get(object, rows[i].key))) { /* null counts as absent */
             TRY(json_get_bool(object, source, rows[i].key, false, &value));
         }
         FAIL_IF(value != rows[i].wanted, STATUS_DATA, "%s: \"%s\" is %s: kiln has no decoder with %s", source,
@@ -130,14 +97,9 @@ static struct status check_constants(const struct constant *rows, size_t n, cons
     return status_ok();
 }
 
-static struct status parse_numbers(struct gpt_config *c, const json_t *object, const char *source)
+static struct status check_sizes(struct gpt_config *c, const char *source)
 {
-    for (int i = 0; i < N_FIELDS; i++) {
-        TRY(parse_field(c, &fields[i], object, source));
-    }
-    if (c->feed_forward_size == 0) {
-        c->feed_forward_size = 4 * c->hidden_size;
-    }
+    c->feed_forward_size = c->feed_forward_size == 0 ? 4 * c->hidden_size : c->feed_forward_size;
     return c->hidden_size % c->n_heads == 0
                ? status_ok()
                : status_error(STATUS_DATA, "%s: a width of %lld does not divide into %lld heads", source,
@@ -147,8 +109,9 @@ static struct status parse_numbers(struct gpt_config *c, const json_t *object, c
 struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, const char *source)
 {
     const char *activation = "gelu_new";
-    *c = (struct gpt_config){0};
-    TRY(parse_numbers(c, object, source));
+    *c = gpt2_defaults;
+    TRY(config_fields_parse(c, gpt2_fields, GPT2_N_FIELDS, false, object, source));
+    TRY(check_sizes(c, source));
     TRY(check_constants(gpt2_constants, sizeof gpt2_constants / sizeof gpt2_constants[0], object, source));
     TRY(json_get_string(object, source, "activation_function", false, &activation));
     bool is_exact = strcmp(activation, "gelu") == 0;
@@ -161,38 +124,18 @@ struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, cons
 
 struct status bloom_config_parse(struct gpt_config *c, const json_t *object, const char *source)
 {
-    *c = (struct gpt_config){.alibi = true};
+    *c = bloom_defaults;
     TRY(check_constants(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object, source));
-    TRY(parse_numbers(c, object, source));
-    c->gelu = LAYER_GELU_TANH;
-    return status_ok();
+    TRY(config_fields_parse(c, bloom_fields, BLOOM_N_FIELDS, false, object, source));
+    return check_sizes(c, source);
 }
 
-static json_t *numbers_to_json(const struct gpt_config *c)
+/* The numbers, and what `more` has, which it takes. */
+static json_t *numbers_to_json(const struct gpt_config *c, const struct config_field *rows, int n,
+                               json_t *more)
 {
     json_t *root = json_object();
-    bool complete = root != NULL;
-    for (int i = 0; i < N_FIELDS; i++) {
-        const struct field *f = &fields[i];
-        const char *key = key_of(f, c)->name;
-        json_t *value = f->is_real ? json_real(*real_field(c, f)) : json_integer(*int_field(c, f));
-        if (key == NULL) {
-            json_decref(value);
-        } else {
-            complete &= json_object_set_new(root, key, value) == 0;
-        }
-    }
-    if (!complete) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
-}
-
-/* Adds what `more` has; takes it. */
-static json_t *with(json_t *root, json_t *more)
-{
-    bool complete = root != NULL && more != NULL && json_object_update(root, more) == 0;
+    bool complete = config_fields_put(root, c, rows, n) && json_object_update(root, more) == 0;
     json_decref(more);
     if (!complete) {
         json_decref(root);
@@ -204,36 +147,24 @@ static json_t *with(json_t *root, json_t *more)
 json_t *gpt2_config_to_json(const struct gpt_config *c)
 {
     const char *activation = c->gelu == LAYER_GELU_EXACT ? "gelu" : "gelu_new";
-    return with(numbers_to_json(c),
-                json_pack("{s:s, s:[s], s:s, s:I, s:b}", "model_type", "gpt2", "architectures",
-                          "GPT2LMHeadModel", "activation_function", activation, "n_ctx",
-                          (json_int_t)c->n_positions, "tie_word_embeddings", 1));
+    return numbers_to_json(c, gpt2_fields, GPT2_N_FIELDS,
+                           json_pack("{s:s, s:[s], s:s, s:I, s:b}", "model_type", "gpt2", "architectures",
+                                     "GPT2LMHeadModel", "activation_function", activation, "n_ctx",
+                                     (json_int_t)c->n_positions, "tie_word_embeddings", 1));
 }
 
 json_t *bloom_config_to_json(const struct gpt_config *c)
 {
-    return with(numbers_to_json(c),
-                json_pack("{s:s, s:[s], s:b, s:b}", "model_type", "bloom", "architectures",
-                          "BloomForCausalLM", "apply_residual_connection_post_layernorm", 0,
-                          "tie_word_embeddings", 1));
+    return numbers_to_json(c, bloom_fields, BLOOM_N_FIELDS,
+                           json_pack("{s:s, s:[s], s:b, s:b}", "model_type", "bloom", "architectures",
+                                     "BloomForCausalLM", "apply_residual_connection_post_layernorm", 0,
+                                     "tie_word_embeddings", 1));
 }
 
 struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b)
 {
-    for (int i = 0; i < N_FIELDS; i++) {
-        const struct field *f = &fields[i];
-        /* kiln's own limit */
-        bool is_limit = f->offset == offsetof(struct gpt_config, n_positions) && a->alibi;
-        if (!f->architecture || is_limit || f->offset == offsetof(struct gpt_config, vocab_size)) {
-            continue;
-        }
-        double of_a = f->is_real ? *real_field(a, f) : (double)*int_field(a, f);
-        double of_b = f->is_real ? *real_field(b, f) : (double)*int_field(b, f);
-        if ((float)of_a != (float)of_b) { /* GGUF has real numbers in fp32 */
-            return status_error(STATUS_DATA, "\"%s\" is %.9g there and %.9g here", key_of(f, a)->name, of_a,
-                                of_b);
-        }
-    }
+    const struct config_field *rows = a->alibi ? bloom_fields : gpt2_fields;
+    TRY(config_fields_same(a, b, rows, a->alibi ? BLOOM_N_FIELDS : GPT2_N_FIELDS));
     return a->gelu == b->gelu && a->alibi == b->alibi
                ? status_ok()
                : status_error(STATUS_DATA, "the activation or the positions differ");

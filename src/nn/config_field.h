@@ -1,5 +1,5 @@
-/* config_field: the numbers of a model's configuration as a table, a row a number, by which a family's config.json
- * is read, written and compared. */
+/* config_field: the numbers of a model's configuration as a table, a row a number, by which a family's
+ * config.json is read, written and compared. */
 #ifndef KILN_NN_CONFIG_FIELD_H
 #define KILN_NN_CONFIG_FIELD_H
 
@@ -12,12 +12,13 @@ struct config_field {
     bool architecture; /* two models that differ here are two networks: they cannot share weights */
 };
 
-/* Reads the numbers that a file has, the others keep their values; null counts as absent, or with `strict` for
- * flags only.  STATUS_DATA names a value of another type or beyond its limits. */
+/* Reads the numbers that a file has, the others keep their values; null counts as absent, or with `strict`
+ * for flags only.  STATUS_DATA names a value of another type or beyond its limits. */
 struct status config_fields_parse(void *config, const struct config_field *rows, int n, bool strict,
                                   const json_t *object, const char *source);
 
-/* Adds the numbers, except flags that are off, which other programs' files do not have; false if memory runs out. */
+/* Adds the numbers, except flags that are off, which other programs' files do not have; false if memory runs
+ * out. */
 bool config_fields_put(json_t *object, const void *config, const struct config_field *rows, int n);
 
 /* STATUS_DATA names the first number in which two architectures differ. */

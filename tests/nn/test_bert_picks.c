@@ -3,7 +3,7 @@
  * fewer.  On the reference ops in fp64, with dropout. */
 #include "bert_fixture.h"
 
-#include "nn/bert/bert_acts.h"
+#include "nn/bert/bert_model.h"
 
 enum { SEQUENCES = 16, LENGTH = 4 };
 
@@ -35,7 +35,7 @@ static void start(struct trainer *t, const struct batch_step *step, enum model_t
     struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, step->micro[0].limits);
     struct bert_model *bert = fixture_bert(&config);
     bert->config.layer_norm_large_model = pre_ln;
-    bert->task = task;
+    bert->model.task = task;
     fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(t, &config));
     EXPECT_OK(trainer_gradients(t, step, 1, r));

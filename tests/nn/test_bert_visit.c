@@ -2,7 +2,6 @@
  * and values as columns of their product. */
 
 #include "core/buf.h"
-#include "nn/bert/bert_acts.h"
 #include "nn/bert/bert_model.h"
 #include "test.h"
 

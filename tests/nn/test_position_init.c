@@ -1,6 +1,6 @@
 /* How position embeddings begin: as random numbers of the seed, or as sinusoids (Vaswani et al. 2017, section
  * 3.5) of twice their root mean square, whatever the seed. */
-#include "nn/bert/bert.h"
+#include "nn/bert/bert_model.h"
 #include "test.h"
 
 #include <math.h>

@@ -79,7 +79,7 @@ static double check(struct pair_step p, int64_t n_micro, bool against_quotients)
     struct batch_limits limits = text_batch_limits(2 * PAIRS, LONGEST, 0);
     struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, limits);
     struct bert_model *bert = fixture_bert(&config);
-    bert->task = MODEL_TASK_ENCODER;
+    bert->model.task = MODEL_TASK_ENCODER;
     fixture_bert_changed(bert);
     EXPECT_OK(vector_head_add(&bert->model));
     EXPECT_OK(batch_step_init(&step, n_micro, &bert->model.layout, limits));

@@ -3,7 +3,7 @@
 #ifndef KILN_MODEL_BERT_FAMILY_H
 #define KILN_MODEL_BERT_FAMILY_H
 
-#include "nn/bert/bert.h"
+#include "nn/bert/bert_model.h"
 #include "model/model_dir.h"
 
 extern const struct model_family bert_family;

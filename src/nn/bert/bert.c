@@ -1,6 +1,4 @@
-#include "nn/bert/bert.h"
-
-#include "nn/model.h"
+#include "nn/bert/bert_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,20 +83,26 @@ struct status bert_declare(struct param_table *table, const struct bert_config *
     return param_table_status(table);
 }
 
-struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
-                                const struct bert_config *c, enum model_task task, tensor matrices,
-                                tensor vectors, tensor biases)
+struct status bert_create_weights(const struct model *m, void **weights, const struct param_table *table,
+                                  tensor matrices, tensor vectors, tensor biases)
 {
-    *w = (struct bert_weights){.layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers)};
-    FAIL_IF(w->layers == NULL, STATUS_MEMORY, "out of memory for the views of %lld layers",
+    const struct bert_config *c = &((const struct bert_model *)m)->config;
+    struct bert_weights *w = *weights = calloc(1, sizeof *w);
+    if (w != NULL) {
+        w->layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers);
+    }
+    FAIL_IF(w == NULL || w->layers == NULL, STATUS_MEMORY, "out of memory for the views of %lld layers",
             (long long)c->num_hidden_layers);
     struct weight_view v = {table, sizes_of(c), matrices, vectors, biases};
-    for_each_part(c, task, w, weights_view, &v);
+    for_each_part(c, m->task, w, weights_view, &v);
     return status_ok();
 }
 
-void bert_weights_fini(struct bert_weights *w)
+void bert_destroy_weights(void *weights)
 {
-    free(w->layers);
-    *w = (struct bert_weights){0};
+    struct bert_weights *w = weights;
+    if (w != NULL) {
+        free(w->layers);
+        free(w);
+    }
 }

@@ -35,7 +35,7 @@ struct bert_config {
     /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0: vocab_size */
     int64_t n_words;
 
-    /* For a classifier (nn/bert/bert_classifier.h); other models have the defaults. */
+    /* For a classifier (nn/bert/bert_heads.h); other models have the defaults. */
     struct model_labels labels;
     double classifier_dropout; /* hidden_dropout_prob if the file has none */
 };

@@ -1,6 +1,5 @@
 #include "nn/bert/bert_model.h"
 
-#include "nn/bert/bert_acts.h"
 #include "nn/model_measures.h"
 
 #include <stdio.h>
@@ -38,31 +37,14 @@ static tensor input_of(const struct bert_acts *a, int64_t layer)
 
 static json_t *to_json(const struct model *m)
 {
-    return bert_config_to_json(&bert_of(m)->config, bert_task_class(bert_of(m)->task));
+    return bert_config_to_json(&bert_of(m)->config, bert_task_class(m->task));
 }
 
 /* ---- parameters ---- */
 
 static struct status declare(const struct model *m, struct param_table *table)
 {
-    return bert_declare(table, &bert_of(m)->config, bert_of(m)->task);
-}
-
-static struct status create_weights(const struct model *m, void **weights, const struct param_table *table,
-                                    tensor matrices, tensor vectors, tensor biases)
-{
-    struct bert_weights *w = malloc(sizeof *w);
-    *weights = w;
-    FAIL_IF(w == NULL, STATUS_MEMORY, "out of memory for the views of a model");
-    return bert_weights_init(w, table, &bert_of(m)->config, bert_of(m)->task, matrices, vectors, biases);
-}
-
-static void destroy_weights(void *weights)
-{
-    if (weights != NULL) {
-        bert_weights_fini(weights);
-        free(weights);
-    }
+    return bert_declare(table, &bert_of(m)->config, m->task);
 }
 
 /* ---- activations ---- */
@@ -135,7 +117,7 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
 
 /* Carves the selected rows.  There are none in fp8, whose factors are of complete streams; nor for short
  * streams, where the rounded numbers of rows may add up to more than the tokens. */
-static void carve_picks(struct bert_acts *a, struct arena *arena, const struct bert_model *m,
+static void carve_picks(struct bert_acts *a, struct arena *arena, const struct model *m,
                         struct model_memory memory, const struct batch *sizes)
 {
     struct row_picks *p = &a->picks;
@@ -160,8 +142,8 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
 {
     struct bert_acts *a = acts;
     const struct bert_config *c = &bert_of(m)->config;
-    enum model_task task = bert_of(m)->task;
-    carve_picks(a, arena, bert_of(m), memory, sizes);
+    enum model_task task = m->task;
+    carve_picks(a, arena, m, memory, sizes);
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels, a->n_slices);
     }
@@ -234,7 +216,7 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
 /* The dropout addresses of the classifier's rows. */
 static tensor keys_of(const struct model_pass *p)
 {
-    bool tokens = bert_of(p->model)->task == MODEL_TASK_TOKEN_CLASSIFICATION;
+    bool tokens = p->model->task == MODEL_TASK_TOKEN_CLASSIFICATION;
     return tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS];
 }
 
@@ -243,7 +225,7 @@ static void heads_begin(const struct model_pass *p, const struct layer_call *cal
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
-    enum model_task task = bert_of(p->model)->task;
+    enum model_task task = p->model->task;
     tensor h = output(a, p->model->n_layers - 1);
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_transform(p->x, &a->heads, h, &w->heads, call);
@@ -283,7 +265,7 @@ static void heads_forward(const struct model_pass *p)
     const struct bert_acts *a = p->acts;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     heads_begin(p, &call);
-    if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
+    if (model_task_has(p->model->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
         word_head_forward(p->x, &a->heads.words, &words);
     }
@@ -293,7 +275,7 @@ static void heads_forward(const struct model_pass *p)
 static void losses(const struct model_pass *p, tensor sums, const struct layer_call *call)
 {
     const struct bert_acts *a = p->acts;
-    enum model_task task = bert_of(p->model)->task;
+    enum model_task task = p->model->task;
     tensor first = tensor_slice(p->loss_scales, 0, 1);
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_loss(p->x, tensor_slice(sums, BERT_NSP_LOSS, 2), &a->heads,
@@ -313,7 +295,7 @@ static void heads_measure(const struct model_pass *p, tensor sums)
     const struct bert_acts *a = p->acts;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     heads_begin(p, &call);
-    if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
+    if (model_task_has(p->model->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
         word_head_measure(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads.words, &words);
     }
@@ -326,7 +308,7 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
     const struct bert_config *c = &bert_of(p->model)->config;
-    enum model_task task = bert_of(p->model)->task;
+    enum model_task task = p->model->task;
     tensor h = output(a, p->model->n_layers - 1);
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
@@ -367,7 +349,7 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
         return;
     }
     heads_begin(p, &call);
-    if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
+    if (model_task_has(p->model->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
         struct word_head_gradients gradients = {a->heads.dtransform, g->embed.word, g->heads.b_vocab};
         word_head_learn(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &gradients, &a->heads.words, &words);
@@ -431,8 +413,8 @@ static const struct model_type bert_type = {
     .destroy = destroy,
     .to_json = to_json,
     .declare = declare,
-    .create_weights = create_weights,
-    .destroy_weights = destroy_weights,
+    .create_weights = bert_create_weights,
+    .destroy_weights = bert_destroy_weights,
     .create_acts = create_acts,
     .destroy_acts = destroy_acts,
     .carve_weights = carve_weights,
@@ -492,7 +474,6 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
                  .dropout = config->hidden_dropout_prob,
                  .attention_dropout = config->attention_probs_dropout_prob,
                  .norm_eps = config->layer_norm_eps},
-        .task = task,
         .wiring = config->layer_norm_large_model ? &bert_layer_pre : &bert_layer_post,
     };
     if (model_task_has(task, MODEL_WORD_LOGITS)) {

@@ -1,5 +1,4 @@
 
-#include "nn/bert/bert_acts.h"
 #include "nn/bert/bert_model.h"
 
 #include <stdio.h>
@@ -94,7 +93,7 @@ static void visit_layer(const struct bert_layer_acts *l, const struct visiting *
 void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor, void *context)
 {
     const struct bert_acts *a = acts;
-    enum batch_rows rows = bert_acts_classified(((const struct bert_model *)m)->task);
+    enum batch_rows rows = bert_acts_classified(m->task);
     if (layer == MODEL_INPUT_LAYER) {
         visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
     } else if (layer == m->n_layers) {
@@ -125,7 +124,7 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
                           model_gradient_visitor *visitor, void *context)
 {
     const struct bert_acts *a = acts;
-    enum batch_rows rows = bert_acts_classified(((const struct bert_model *)m)->task);
+    enum batch_rows rows = bert_acts_classified(m->task);
     if (layer == m->n_layers) {
         visitor(context, "cls.predictions", BATCH_OF_LABELS, false, whole(a, a->heads.words.dlogits));
         visitor(context, "cls.seq_relationship", BATCH_OF_SEQUENCES, false, a->heads.dnsp_logits);

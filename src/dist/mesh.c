@@ -26,7 +26,8 @@ struct mesh mesh_of_replicas(const struct comm *world)
                          .ends = alone};
 }
 
-struct status mesh_check(struct mesh_shape s, int world)
+/* STATUS_USAGE unless so many ranks make this mesh. */
+static struct status mesh_check(struct mesh_shape s, int world)
 {
     if (s.tp > 0 && s.pp > 0 && s.dp > 0 && size_of(s) == world) {
         return status_ok();

@@ -55,9 +55,6 @@ struct mesh_sent {
 };
 struct mesh_sent mesh_sent(const struct mesh *m);
 
-/* STATUS_USAGE unless so many ranks make this mesh. */
-struct status mesh_check(struct mesh_shape shape, int world);
-
 /* The place of rank `rank`, and the rank of a place. */
 struct mesh_place mesh_place_of(struct mesh_shape shape, int rank);
 int mesh_rank(struct mesh_shape shape, struct mesh_place place);

@@ -1,5 +1,7 @@
 #include "ops/half_ops.h"
 
+#include "ops/op_slots.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -46,55 +48,35 @@ void half_ops_round_tensor(tensor t)
     }
 }
 
-static void linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
-{
-    ops_cpu()->linear(x, out, in, w, bias);
-    half_ops_round_tensor(out);
-}
+/* An op of the cpu whose result `out` is rounded. */
+#define ROUNDED(slot, parameters, arguments)                                                                 \
+    static void rounded_##slot(struct exec *x, OP_UNPACK parameters)                                         \
+    {                                                                                                        \
+        ops_cpu()->slot(x, OP_UNPACK arguments);                                                             \
+        half_ops_round_tensor(out);                                                                          \
+    }
 
-static void linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
-{
-    ops_cpu()->linear_gelu(x, out, pre, in, w, bias);
-    half_ops_round_tensor(out);
-}
+ROUNDED(linear, (tensor out, tensor in, tensor w, tensor bias), (out, in, w, bias))
+ROUNDED(linear_gelu, (tensor out, tensor pre, tensor in, tensor w, tensor bias), (out, pre, in, w, bias))
+ROUNDED(tanh, (tensor out, tensor in), (out, in))
+ROUNDED(gelu_tanh, (tensor out, tensor pre), (out, pre))
+ROUNDED(residual_add, (tensor out, tensor residual, tensor branch), (out, residual, branch))
+ROUNDED(embed,
+        (tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types, tensor positions,
+         tensor word, tensor position, tensor type, tensor gamma, tensor beta, double eps, tensor row_keys,
+         struct dropout drop),
+        (out, sum, mean, rstd, ids, types, positions, word, position, type, gamma, beta, eps, row_keys, drop))
+ROUNDED(layernorm, (tensor out, tensor mean, tensor rstd, tensor in, tensor gamma, tensor beta, double eps),
+        (out, mean, rstd, in, gamma, beta, eps))
+ROUNDED(attention, (tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a),
+        (out, lse, q, k, v, a))
+ROUNDED(attention_cached, (tensor out, tensor q, tensor keys, tensor values, struct attention a),
+        (out, q, keys, values, a))
 
-static void tanh_rounded(struct exec *x, tensor out, tensor in)
-{
-    ops_cpu()->tanh(x, out, in);
-    half_ops_round_tensor(out);
-}
-
-static void gelu_tanh(struct exec *x, tensor out, tensor pre)
-{
-    ops_cpu()->gelu_tanh(x, out, pre);
-    half_ops_round_tensor(out);
-}
-
-static void residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
-{
-    ops_cpu()->residual_add(x, out, residual, branch);
-    half_ops_round_tensor(out);
-}
-
-static void embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types,
-                  tensor positions, tensor word, tensor position, tensor type, tensor gamma, tensor beta,
-                  double eps, tensor row_keys, struct dropout drop)
-{
-    ops_cpu()->embed(x, out, sum, mean, rstd, ids, types, positions, word, position, type, gamma, beta, eps,
-                     row_keys, drop);
-    half_ops_round_tensor(out);
-}
-
-static void layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
-                      tensor beta, double eps)
-{
-    ops_cpu()->layernorm(x, out, mean, rstd, in, gamma, beta, eps);
-    half_ops_round_tensor(out);
-}
-
-static void bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
-                                       tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
-                                       double eps, tensor row_keys, struct dropout drop)
+static void rounded_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tensor mean,
+                                               tensor rstd, tensor in, tensor bias, tensor residual,
+                                               tensor gamma, tensor beta, double eps, tensor row_keys,
+                                               struct dropout drop)
 {
     ops_cpu()->bias_dropout_add_layernorm(x, out, sum, mean, rstd, in, bias, residual, gamma, beta, eps,
                                           row_keys, drop);
@@ -102,32 +84,18 @@ static void bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, t
     half_ops_round_tensor(out);
 }
 
-static void attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
-                      struct attention a)
-{
-    ops_cpu()->attention(x, out, lse, q, k, v, a);
-    half_ops_round_tensor(out);
-}
-
-static void attention_cached(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
-                             struct attention a)
-{
-    ops_cpu()->attention_cached(x, out, q, keys, values, a);
-    half_ops_round_tensor(out);
-}
-
 struct ops half_ops(void)
 {
     struct ops table = *ops_cpu();
-    table.linear = linear;
-    table.linear_gelu = linear_gelu;
-    table.tanh = tanh_rounded;
-    table.gelu_tanh = gelu_tanh;
-    table.residual_add = residual_add;
-    table.embed = embed;
-    table.layernorm = layernorm;
-    table.bias_dropout_add_layernorm = bias_dropout_add_layernorm;
-    table.attention = attention;
-    table.attention_cached = attention_cached;
+    table.linear = rounded_linear;
+    table.linear_gelu = rounded_linear_gelu;
+    table.tanh = rounded_tanh;
+    table.gelu_tanh = rounded_gelu_tanh;
+    table.residual_add = rounded_residual_add;
+    table.embed = rounded_embed;
+    table.layernorm = rounded_layernorm;
+    table.bias_dropout_add_layernorm = rounded_bias_dropout_add_layernorm;
+    table.attention = rounded_attention;
+    table.attention_cached = rounded_attention_cached;
     return table;
 }

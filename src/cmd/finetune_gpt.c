@@ -4,7 +4,7 @@
 #include "cmd/settings.h"
 #include "cmd/train_command.h"
 #include "task/gpt/gpt_finetune.h"
-#include "task/optimizer_names.h"
+#include "optim/optimizer.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include "core/log.h"
 #include "task/deepspeed_config.h"
 #include "task/missing.h"
-#include "task/optimizer_names.h"
+#include "optim/optimizer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -183,7 +183,7 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
     set_defaults(c, a, v);
     FAIL_IF(o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0, STATUS_USAGE,
             "--use_ds_lamb_bias_correction needs --optimizer nvlamb_exp");
-    TRY(optimizer_names_find(&o->optimizer, o->optimizer, "--optimizer"));
+    TRY(optimizer_find_by_any_name(&o->optimizer, o->optimizer, "--optimizer"));
     if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0 ||
         strcmp(o->optimizer, "ds_fused_lamb") == 0) {
         option_set_default(c, a, "adam_eps", "1e-8"); /* torch's, the script's and DeepSpeed's */

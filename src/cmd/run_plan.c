@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "ops/backend.h"
 #include "model/model_family.h"
-#include "task/optimizer_names.h"
+#include "optim/optimizer.h"
 #include "task/pretrain_kind.h"
 #include "watch/ceilings.h"
 
@@ -190,7 +190,7 @@ static struct status set_up(struct world_setup *s, struct device *device, const 
     struct step_bench *b = &s->bench;
     const char *optimizer;
     TRY(status_context(machine_find(&s->machine, a->device), "--device"));
-    TRY(optimizer_names_find(&optimizer, a->optimizer, "--optimizer"));
+    TRY(optimizer_find_by_any_name(&optimizer, a->optimizer, "--optimizer"));
     *device = machine_device(s->machine);
     s->links = world_links(s->machine, 1e9 * a->link_gb_s);
     *b = (struct step_bench){
@@ -454,7 +454,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct status s = create_model(&model, a);
     s = failed(s) ? s : plan(a, model);
     if (model != NULL) {
-        model->type->destroy(model);
+        free(model);
     }
     return s;
 }

@@ -6,7 +6,7 @@
 #include "model/model_family.h"
 #include "nn/gpt/gpt_config.h"
 #include "task/gpt/gpt_pretrain.h"
-#include "task/optimizer_names.h"
+#include "optim/optimizer.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 #include "optim/optimizer.h"
 
+#include "core/log.h"
+
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,44 @@ const struct optimizer_kind *optimizer_find(const char *name)
         }
     }
     return NULL;
+}
+
+/* Names that the replaced scripts give optimizers. */
+static const struct other_name {
+    const char *name, *ours; /* ours NULL: not there yet */
+    const char *why;
+} other_names[] = {
+    {"nvlamb", "lamb", "kiln's LAMB is NVLAMB"},
+    {"fused_lamb", "lamb", "kiln's LAMB is fused"},
+    {"fused_adam", "adamw", "kiln's AdamW is fused"},
+    {"fused_adamw", "adamw", "kiln's AdamW is fused"},
+    {"onebitadam", NULL, "it compresses gradients between ranks"},
+    {"zerooneadam", NULL, "it compresses gradients between ranks"},
+    {"onebitlamb", NULL, "it compresses gradients between ranks"},
+};
+
+struct status optimizer_find_by_any_name(const char **name, const char *given, const char *where)
+{
+    char lower[32] = "";
+    for (size_t i = 0; given[i] != '\0' && i + 1 < sizeof lower; i++) {
+        lower[i] = (char)tolower((unsigned char)given[i]);
+    }
+    const struct optimizer_kind *kind = optimizer_find(lower);
+    if (kind != NULL) {
+        *name = kind->name;
+        return status_ok();
+    }
+    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++) {
+        const struct other_name *r = &other_names[i];
+        if (strcmp(r->name, lower) != 0) {
+            continue;
+        }
+        FAIL_IF(r->ours == NULL, STATUS_UNAVAILABLE, "%s %s is not supported yet: %s", where, given, r->why);
+        log_info("%s %s is %s here: %s", where, given, r->ours, r->why);
+        *name = r->ours;
+        return status_ok();
+    }
+    return status_error(STATUS_USAGE, "%s %s is not an optimizer; kiln has " OPTIMIZER_NAMES, where, given);
 }
 
 struct optimizer optimizer_defaults(const struct optimizer_kind *kind)

@@ -60,6 +60,13 @@ extern const struct optimizer_kind optimizer_lamb, optimizer_nvlamb_exp, optimiz
 /* The kind of this name; NULL: none. */
 const struct optimizer_kind *optimizer_find(const char *name);
 
+/* All names, those of the replaced scripts too, as the choices of a flag. */
+#define OPTIMIZER_ALL_NAMES OPTIMIZER_NAMES "|nvlamb|fused_lamb|fused_adam|fused_adamw"
+
+/* Finds kiln's name for `given`, which `where` says; a log line explains another name.  STATUS_UNAVAILABLE:
+ * kiln does not have this optimizer yet; STATUS_USAGE: no optimizer has this name. */
+struct status optimizer_find_by_any_name(const char **name, const char *given, const char *where);
+
 struct optimizer {
     const struct optimizer_kind *kind;
     double beta1, beta2, eps;    /* beta1 of sgd is its momentum */

@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "core/option_value.h"
 #include "io/file.h"
-#include "task/optimizer_names.h"
+#include "optim/optimizer.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -494,7 +494,8 @@ static struct status set_optimizer(struct reading *r, const json_t *block)
     FAIL_IF(!r->corrected, STATUS_UNAVAILABLE,
             "%s: \"bias_correction\": false is not supported yet: moments are always corrected", r->path);
     snprintf(where, sizeof where, "%.1000s: optimizer", r->path);
-    struct status s = optimizer_names_find(&r->c.optimizer, optimizer_of(r->optimizer, r->decoupled), where);
+    struct status s =
+        optimizer_find_by_any_name(&r->c.optimizer, optimizer_of(r->optimizer, r->decoupled), where);
     s.code = s.code == STATUS_USAGE ? STATUS_DATA : s.code;
     TRY(s);
     return set_ratios(r, json_object_get(block, "params"));

@@ -84,7 +84,7 @@ static struct status read_pairs(void *self, struct finetune *f)
     struct model *model;
     TRY(f->model.family->create(&model, f->model.config, MODEL_TASK_ENCODER));
     t->vectors.width = model->hidden_size;
-    model->type->destroy(model);
+    free(model);
     return example_task_read(self, &pairs, f);
 }
 

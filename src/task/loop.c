@@ -125,8 +125,9 @@ static struct status count_together(const struct loop *l, struct batch_step *par
                                     double *elapsed_s)
 {
     TRY(together_count(&l->ranks.data, part, mine, lacks, elapsed_s));
-    return mesh_cuts_model(l->ranks.shape) ? together_any_beside(&l->ranks.world, *lacks, lacks, elapsed_s, 1)
-                                           : status_ok();
+    return mesh_cuts_model(l->ranks.shape)
+               ? together_any_beside(&l->ranks.world, status_ok(), *lacks, lacks, elapsed_s, 1)
+               : status_ok();
 }
 
 /* Data that some rank cannot read ends the run, but the weights are saved, if the task allows it. */
@@ -213,7 +214,7 @@ static struct status agree_on_end(struct loop *l, bool *stopping)
         return together_any(&l->ranks.world, stop_requested(), stopping);
     }
     double times[] = {l->clock->elapsed_s, l->clock->step_s};
-    TRY(together_any_beside(&l->ranks.world, stop_requested(), stopping, times, 2));
+    TRY(together_any_beside(&l->ranks.world, status_ok(), stop_requested(), stopping, times, 2));
     run_clock_hear(l->clock, times[0], times[1]);
     l->state.elapsed_seconds = times[0];
     l->state.step_seconds = times[1];

@@ -163,7 +163,7 @@ static struct status evaluate_all(struct pretrain_run *r, double *loss)
     }
     profile_phase(&r->run.loop.profile, "evaluation");
     int64_t start = clock_ns();
-    TRY(evaluation_run(&r->evaluation, &r->run.trainer, &result));
+    TRY(trainer_evaluate(&r->run.trainer, &r->evaluation.batches, &result));
     profile_phase(&r->run.loop.profile, NULL);
     metrics_evaluation(&r->run.metrics, r->run.loop.state.step, &result, &r->evaluation.unigram,
                        clock_ns() - start);

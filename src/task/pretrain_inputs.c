@@ -41,7 +41,9 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
     return status_ok();
 }
 
-struct status pretrain_inputs_read_config(void **config, const struct pretrain_options *o)
+/* Reads the configuration of --config_file, changed by the flags; the caller frees it.  STATUS_DATA if it is
+ * of another family than the run trains. */
+static struct status read_config(void **config, const struct pretrain_options *o)
 {
     const struct model_family *family;
     json_t *root;
@@ -65,7 +67,7 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
 
 static struct status create_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    TRY(pretrain_inputs_read_config(&in->config, o));
+    TRY(read_config(&in->config, o));
     TRY(set_words(in, in->config, o));
     return o->kind->family->create(&in->model, in->config, o->kind->task(o));
 }
@@ -131,7 +133,8 @@ static struct status no_data(const struct pretrain_options *o, const char *flag,
                         o->kind->wants);
 }
 
-struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretrain_options *o)
+/* Opens the vocabulary that --vocab_file names, which must be given. */
+static struct status open_vocab(struct tokenizer *t, const struct pretrain_options *o)
 {
     int64_t max_length;
     if (file_is_directory(o->run.vocab_file)) {
@@ -147,7 +150,7 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
     bool found;
     if (o->run.vocab_file != NULL) {
         TRY(checkpoint_path(in->vocab_path, "%s", o->run.vocab_file));
-        return pretrain_inputs_open_vocab(&in->tokenizer, o);
+        return open_vocab(&in->tokenizer, o);
     }
     if (!in->train.from->needs_vocabulary) {
         return find_vocab_beside(in, o);
@@ -207,7 +210,8 @@ static struct status open_test(struct pretrain_inputs *in, const struct pretrain
     return found ? in->test.from->open(&in->test, in, o) : status_ok();
 }
 
-struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
+/* STATUS_DATA if the model has fewer positions than the data. */
+static struct status check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     int64_t of_files = int_larger(in->train.has_length ? in->train.longest : 0,
                                   in->heldout.has_length ? in->heldout.longest : 0);
@@ -231,7 +235,7 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
     TRY(open_heldout(in, o));
     TRY(open_test(in, o));
     in->limits = batch_limits_both(in->train.source.limits, in->heldout.source.limits);
-    return pretrain_inputs_check_length(in, o);
+    return check_length(in, o);
 }
 
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o,
@@ -292,9 +296,7 @@ void pretrain_inputs_close(struct pretrain_inputs *in)
     close_data(&in->test);
     close_data(&in->heldout);
     close_data(&in->train);
-    if (in->model != NULL) {
-        in->model->type->destroy(in->model);
-    }
+    free(in->model);
     free(in->config);
     tokenizer_fini(&in->tokenizer);
     *in = (struct pretrain_inputs){0};
@@ -359,7 +361,7 @@ static struct status assume_words(const struct model_family *family, void *confi
     int64_t n = 0, rows = family->sizes(config).vocab_size;
     if (o->run.vocab_file != NULL && !missing_is(o->run.vocab_file) &&
         (o->merge_file == NULL || !missing_is(o->merge_file))) {
-        TRY(pretrain_inputs_open_vocab(&t, o));
+        TRY(open_vocab(&t, o));
         n = t.n;
         tokenizer_fini(&t);
     } else if (rows == 0) {
@@ -373,10 +375,10 @@ static struct status assume_words(const struct model_family *family, void *confi
 
 static struct status assume_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    TRY(pretrain_inputs_read_config(&in->config, o));
+    TRY(read_config(&in->config, o));
     TRY(assume_words(o->kind->family, in->config, o));
     TRY(o->kind->family->create(&in->model, in->config, o->kind->task(o)));
-    return pretrain_inputs_check_length(in, o);
+    return check_length(in, o);
 }
 
 struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pretrain_options *o)

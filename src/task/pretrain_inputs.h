@@ -42,17 +42,6 @@ struct status pretrain_inputs_begin(struct pretrain_inputs *in, const struct pre
 /* Adds the token stores to the check that runs while training begins. */
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struct store_check *check);
 
-/* Reads the configuration of --config_file, changed by the flags; the caller frees it.  STATUS_DATA if it is
- * of another family than the run trains. */
-struct status pretrain_inputs_read_config(void **config, const struct pretrain_options *o);
-
-/* Opens the vocabulary that --vocab_file names, which must be given. */
-struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretrain_options *o);
-
-/* STATUS_DATA if the model has fewer positions than the data. */
-struct status pretrain_inputs_check_length(const struct pretrain_inputs *in,
-                                           const struct pretrain_options *o);
-
 /* Logs the training data, and the flags that it overrides. */
 void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pretrain_options *o);
 

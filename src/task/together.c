@@ -27,12 +27,12 @@ struct status together_sum(const struct comm *world, struct status so_far, doubl
 
 struct status together_any(const struct comm *world, bool mine, bool *any)
 {
-    return together_any_beside(world, mine, any, NULL, 0);
+    return together_any_beside(world, status_ok(), mine, any, NULL, 0);
 }
 
 /* The sum with zeros is exact. */
-static struct status any_beside(const struct comm *world, struct status so_far, bool mine, bool *any,
-                                double *of_first, int n)
+struct status together_any_beside(const struct comm *world, struct status so_far, bool mine, bool *any,
+                                  double *of_first, int n)
 {
     double numbers[1 + MOST_BESIDE] = {mine};
     CHECK(n <= MOST_BESIDE, "%d numbers", n);
@@ -45,17 +45,6 @@ static struct status any_beside(const struct comm *world, struct status so_far, 
     }
     *any = numbers[0] > 0;
     return status_ok();
-}
-
-struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n)
-{
-    return any_beside(world, status_ok(), mine, any, of_first, n);
-}
-
-struct status together_go_on(const struct comm *world, struct status so_far, bool stops, bool *any,
-                             double *of_first)
-{
-    return any_beside(world, so_far, stops, any, of_first, 1);
 }
 
 struct status together_largest(const struct comm *world, double mine, double *largest)

@@ -10,13 +10,10 @@
 /* *any: `mine` is true on some rank. */
 struct status together_any(const struct comm *world, bool mine, bool *any);
 
-/* Like together_any; the others also get n numbers of the first rank. */
-struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n);
-
-/* Like together_any_beside with one number, within a step: where so_far is a failure on some rank, all return
- * it. */
-struct status together_go_on(const struct comm *world, struct status so_far, bool stops, bool *any,
-                             double *of_first);
+/* Like together_any; the others also get n numbers of the first rank.  Where so_far is a failure on some
+ * rank, all return it. */
+struct status together_any_beside(const struct comm *world, struct status so_far, bool mine, bool *any,
+                                  double *of_first, int n);
 
 /* numbers[n] become their sums over all ranks; where so_far is a failure on some rank, all return it. */
 struct status together_sum(const struct comm *world, struct status so_far, double *numbers, int64_t n);

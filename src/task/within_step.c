@@ -28,7 +28,7 @@ void within_step_begin(struct within_step *w, int64_t step, const struct batch_s
 static struct status decide(struct within_step *w, struct status so_far, bool *abandons)
 {
     double seconds = clock_since_s(w->begin_ns);
-    TRY(together_go_on(&w->ranks->world, so_far, w->stops(), abandons, &seconds));
+    TRY(together_any_beside(&w->ranks->world, so_far, w->stops(), abandons, &seconds, 1));
     w->stride = w->ranks->world.size == 1 ? 1 : within_step_stride(w->stride, w->next, seconds);
     w->next += w->stride;
     return status_ok();

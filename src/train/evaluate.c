@@ -57,8 +57,3 @@ void evaluation_fini(struct evaluation *e)
 {
     batch_step_fini(&e->batches);
 }
-
-struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result)
-{
-    return trainer_evaluate(t, &e->batches, result);
-}

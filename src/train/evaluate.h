@@ -21,7 +21,7 @@ struct ngram_score {
     size_t most_bytes;            /* most memory in use while it was measured */
 };
 
-/* A held-out set: batches fixed once, the same at every evaluation. */
+/* A held-out set: batches fixed once, the same at every trainer_evaluate. */
 struct evaluation {
     struct batch_step batches; /* one micro-batch each */
     struct unigram unigram;
@@ -32,8 +32,5 @@ struct evaluation {
 struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
                               const struct batch_source *train, int labels, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);
-
-/* trainer_evaluate of the held-out set: losses and accuracies, without learning. */
-struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result);
 
 #endif

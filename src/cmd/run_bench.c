@@ -16,6 +16,7 @@
 #include <omp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct bench_args {
@@ -229,7 +230,7 @@ static struct status bench_config(const struct bench_args *a, const struct bench
     TRY(model_family_create(&model, config, name,
                             answers ? MODEL_TASK_QUESTION_ANSWERING : MODEL_TASK_PRETRAINING));
     struct status s = bench(a, at, name, model);
-    model->type->destroy(model);
+    free(model);
     return s;
 }
 

@@ -64,7 +64,7 @@
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,              \
                    "number of micro-batches in an optimizer step, per rank; must divide --train_batch_size")
 
-/* OPTIMIZER_NAMES: task/optimizer_names.h */
+/* OPTIMIZER_NAMES: optim/optimizer.h */
 #define OPTIMIZER_ROW(at)                                                                                    \
     OPTION_CHOICE_ROW("optimizer", at, "adamw", OPTIMIZER_NAMES, "update weights with this optimizer")
 

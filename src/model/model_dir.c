@@ -169,7 +169,7 @@ struct status model_dir_declare(const struct model_dir *m, struct param_table *p
     struct model *model;
     TRY(m->family->create(&model, m->config, task));
     struct status s = model->type->declare(model, params);
-    model->type->destroy(model);
+    free(model);
     return s;
 }
 

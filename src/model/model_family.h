@@ -96,7 +96,7 @@ struct model_family {
     /* Labels of a classifier, in the configuration. */
     struct model_labels *(*labels)(void *config);
 
-    /* The model of a configuration, which it copies but for names of labels; model_type.destroy frees it.
+    /* The model of a configuration, which it copies but for names of labels; the caller frees it.
      * STATUS_MEMORY. */
     struct status (*create)(struct model **model, const void *config, enum model_task task);
 
@@ -148,7 +148,7 @@ struct status model_family_parse_config(const struct model_family **family, void
                                         const char *source);
 
 /* The model of a config.json, for a plan or a measurement without files: its vocabulary is the family's
- * usual_words where the file says none.  model_type.destroy frees it. */
+ * usual_words where the file says none.  the caller frees it. */
 struct status model_family_create(struct model **model, const json_t *root, const char *source,
                                   enum model_task task);
 

@@ -83,9 +83,6 @@ struct model_type {
      * family. */
     const void *(*config)(const struct model *m);
 
-    /* Frees a model of model_family.create. */
-    void (*destroy)(struct model *m);
-
     /* config.json in Hugging Face's format; NULL if memory runs out. */
     json_t *(*to_json)(const struct model *m);
 
@@ -168,6 +165,7 @@ struct model_type {
     tensor (*head_output)(const void *acts, enum model_output output);
 };
 
+/* A model is one block of memory: whoever created it frees it. */
 struct model {
     const struct model_type *type;
     int64_t n_layers, hidden_size, n_heads;

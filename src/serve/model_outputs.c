@@ -195,7 +195,7 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
         s = run(o, &net, m, in);
         network_fini(&net);
     }
-    model->type->destroy(model);
+    free(model);
     if (failed(s)) {
         model_outputs_fini(o);
     }

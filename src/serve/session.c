@@ -6,6 +6,7 @@
 #include "model/model_place.h"
 #include "nn/label_names.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Tokens of a batch: on the CPU the activations of so many stay in a core's caches; a GPU has a hundred
@@ -409,7 +410,7 @@ void session_close(struct session *s)
     page_pool_fini(&s->pages);
     network_fini(&s->net);
     if (s->model != NULL) {
-        s->model->type->destroy(s->model);
+        free(s->model);
     }
     tokenizer_scratch_fini(&s->scratch);
     model_dir_close(&s->dir);
@@ -424,7 +425,7 @@ static struct status plan(struct network_plan *p, const struct model_dir *m, enu
     TRY(m->family->create(&model, m->config, task));
     struct network_config config = config_of(model, limits, o);
     struct status s = network_plan(p, &config);
-    model->type->destroy(model);
+    free(model);
     return s;
 }
 

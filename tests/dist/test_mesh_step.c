@@ -9,6 +9,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { STEPS = 14, N_MICRO = 8, SEQUENCES = 2, LONGEST = 30, WORDS = 45, N_LAYERS = 4, N_BLOCKS = 2 };
 
@@ -154,7 +155,7 @@ static void train(const struct comm *c, void *context)
         keep(r, r->outcome.weights, &t, t.net.master);
     }
     trainer_fini(&t);
-    model->type->destroy(model);
+    free(model);
 }
 
 static void open_run(struct run *r, enum trained network, const struct optimizer_kind *optimizer, double lr)
@@ -168,7 +169,7 @@ static void open_run(struct run *r, enum trained network, const struct optimizer
     } else {
         fixture_step(&r->batch, N_MICRO, SEQUENCES, LONGEST);
     }
-    m->type->destroy(m);
+    free(m);
 }
 
 static void close_run(struct run *r)

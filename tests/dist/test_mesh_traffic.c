@@ -7,6 +7,8 @@
 #include "nn/gpt/gpt_model.h"
 #include "train/rank_plan.h"
 
+#include <stdlib.h>
+
 enum { STEPS = 2, N_MICRO = 4, SEQUENCES = 2, LENGTH = 16, WORDS = 64, N_LAYERS = 4 };
 
 /* Slices of 64 words are alike: the last one may have fewer, and then sends less. */
@@ -163,7 +165,7 @@ int main(void)
             sends_what_is_planned(&r, m, (struct mesh_shape){4, 1, 2}, 1, zero_stage, &optimizer_adamw,
                                   DTYPE_F32);
         }
-        m->type->destroy(m);
+        free(m);
     }
     batch_step_fini(&r.batch);
     printf("a rank of 20 meshes sent in a step what is planned\n");

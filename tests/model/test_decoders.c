@@ -9,6 +9,8 @@
 #include "serve/model_outputs.h"
 #include "train/trainer.h"
 
+#include <stdlib.h>
+
 static struct outputs_input in;
 
 static tensor read_tensor(const char *name, enum dtype dtype)
@@ -133,7 +135,7 @@ static void check_training(const char *name, const struct wanted_gradient *gradi
     free(loss.data);
     batch_step_fini(&step);
     trainer_fini(&t);
-    model->type->destroy(model);
+    free(model);
     model_dir_close(&m);
 }
 

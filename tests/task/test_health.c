@@ -216,7 +216,7 @@ static void compare_uncut(const struct comm *c, void *context)
         EXPECT_OK(s);
     }
     network_fini(&n);
-    m->type->destroy(m);
+    free(m);
 }
 
 static void test_uncut(void)

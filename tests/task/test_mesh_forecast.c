@@ -6,6 +6,7 @@
 #include "task/mesh_forecast.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { N_LAYERS = 8, HIDDEN = 64, LENGTH = 32, N_MICRO = 16, MOST_STAGES = 8 };
 
@@ -114,6 +115,6 @@ int main(void)
     one_device_is_that_of_a_world(&p);
     traffic_takes_the_links_between(&p);
     stages_take_turns(&p);
-    p.model->type->destroy(p.model);
+    free(p.model);
     return 0;
 }

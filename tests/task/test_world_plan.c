@@ -5,6 +5,8 @@
 #include "model/model_family.h"
 #include "task/world_plan.h"
 
+#include <stdlib.h>
+
 /* The set-up must not move: its configuration points into it. */
 struct planned {
     struct model *model;
@@ -25,7 +27,7 @@ static void set_up(struct planned *p, struct wanted w)
     struct world_setup *s = &p->setup;
     snprintf(path, sizeof path, "%s/configs/%s.json", KILN_SOURCE_DIR, w.file);
     if (p->model != NULL) {
-        p->model->type->destroy(p->model); /* of the set-up before */
+        free(p->model); /* of the set-up before */
     }
     EXPECT_OK(json_read_object(&config, path));
     EXPECT_OK(model_family_create(&p->model, config, path, MODEL_TASK_PRETRAINING));

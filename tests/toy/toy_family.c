@@ -2,6 +2,8 @@
 
 #include "toy_model.h"
 
+#include <stdlib.h>
+
 /* ---- 5. files ---- */
 
 static const char *const model_types[] = {"toy", NULL};
@@ -26,7 +28,7 @@ static json_t *config_to_json(const void *config, enum model_task task)
         return NULL;
     }
     json_t *object = m->type->to_json(m);
-    m->type->destroy(m);
+    free(m);
     return object;
 }
 

@@ -312,15 +312,9 @@ static const void *config(const struct model *m)
     return &toy_of(m)->config;
 }
 
-static void destroy(struct model *m)
-{
-    free(m);
-}
-
 static const struct model_type toy_type = {
     .name = "toy",
     .config = config,
-    .destroy = destroy,
     .to_json = to_json,
     .declare = declare,
     .create_weights = create_weights,

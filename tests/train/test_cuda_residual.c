@@ -61,7 +61,7 @@ static double *gradients(const struct gpt_config *c, const struct batch_step *st
     }
     host_view_close(&v);
     trainer_fini(&t);
-    model->type->destroy(model);
+    free(model);
     return all;
 }
 

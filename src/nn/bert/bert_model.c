@@ -395,11 +395,6 @@ static tensor head_output(const void *acts, enum model_output output)
     return NULL_TENSOR;
 }
 
-static void destroy(struct model *m)
-{
-    free(m);
-}
-
 static const void *config(const struct model *m)
 {
     return &bert_of(m)->config;
@@ -410,7 +405,6 @@ static const struct model_type bert_type = {
     .in_slices = true,
     .learns_vectors = true,
     .config = config,
-    .destroy = destroy,
     .to_json = to_json,
     .declare = declare,
     .create_weights = bert_create_weights,

@@ -44,7 +44,7 @@ enum bert_sum { BERT_MLM_LOSS, BERT_MLM_CORRECT, BERT_NSP_LOSS, BERT_NSP_CORRECT
 /* The model of a configuration, for a task; struct model is its first member. */
 struct bert_model bert_model(const struct bert_config *config, enum model_task task);
 
-/* Creates the model of bert_model on the heap; `config` is a struct bert_config, and model_type.destroy frees
+/* Creates the model of bert_model on the heap; `config` is a struct bert_config, and the caller frees
  * the model.  STATUS_MEMORY. */
 struct status bert_model_create(struct model **model, const void *config, enum model_task task);
 

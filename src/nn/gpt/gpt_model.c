@@ -492,15 +492,10 @@ static json_t *to_json(const struct model *m)
     return c->alibi ? bloom_config_to_json(c) : gpt2_config_to_json(c);
 }
 
-static void destroy(struct model *m)
-{
-    free(m);
-}
-
 #define GPT_TYPE(name_)                                                                                      \
     {                                                                                                        \
         .name = name_, .in_slices = true, .divides_rows = true, .takes_int8 = true, .config = config,        \
-        .destroy = destroy, .to_json = to_json, .declare = declare, .create_weights = create_weights,        \
+        .to_json = to_json, .declare = declare, .create_weights = create_weights,                            \
         .destroy_weights = destroy_weights, .create_acts = create_acts, .destroy_acts = destroy_acts,        \
         .carve_weights = carve_weights, .carve_cache = carve_cache, .round_weights = round_weights,          \
         .fill_constants = fill_constants, .carve_layer = carve_layer, .share_layer = share_layer,            \

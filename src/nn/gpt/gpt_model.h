@@ -11,7 +11,7 @@
 #include "nn/gpt/gpt_config.h"
 #include "nn/model.h"
 
-/* A model of a configuration, which it copies; model_type.destroy frees it.  Whatever the task, it predicts
+/* A model of a configuration, which it copies; the caller frees it.  Whatever the task, it predicts
  * the next token.  STATUS_MEMORY. */
 struct status gpt2_model_create(struct model **model, const void *config, enum model_task task);
 struct status bloom_model_create(struct model **model, const void *config, enum model_task task);

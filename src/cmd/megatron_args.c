@@ -54,10 +54,10 @@ static struct status check_given(const struct command *c, const struct megatron_
 /* A model is GPT-2 or BLOOM, and nothing between. */
 static struct status check_model(const struct megatron_args *a)
 {
-    const long long hidden = a->hidden_size, heads = a->n_heads, channels = a->kv_channels,
-                    ffn = a->ffn_hidden_size;
-    const long long positions = a->max_positions, length = a->run.run.max_seq_length;
-    const long long rows = a->vocab_rows, divisor = a->vocab_divisor;
+    const long long hidden = a->model.hidden_size, heads = a->model.n_heads, channels = a->kv_channels,
+                    ffn = a->model.feed_forward_size;
+    const long long positions = a->model.n_positions, length = a->run.run.max_seq_length;
+    const long long rows = a->model.vocab_size, divisor = a->vocab_divisor;
     FAIL_IF(hidden % heads != 0, STATUS_USAGE,
             "--hidden-size %lld is not a multiple of --num-attention-heads %lld", hidden, heads);
     FAIL_IF(channels > 0 && channels != hidden / heads, STATUS_USAGE,
@@ -82,7 +82,8 @@ static struct status check_model(const struct megatron_args *a)
 /* Checks the layers of a stage, and of a chunk where a stage has several chunks. */
 static struct status check_stages(const struct megatron_args *a)
 {
-    const long long n = a->virtual_stage_layers, layers = a->n_layers, stages = a->mesh.pipeline_parallel;
+    const long long n = a->virtual_stage_layers, layers = a->model.n_layers,
+                    stages = a->mesh.pipeline_parallel;
     bool ends = a->partition != NULL && strstr(a->partition, "embedding") != NULL;
     FAIL_IF(!ends && layers % stages != 0, STATUS_USAGE,
             "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld", layers, stages);
@@ -155,33 +156,17 @@ static struct status check_files(const struct megatron_args *a)
 
 /* ---- settings ---- */
 
-static json_t *config_of(const struct megatron_args *a)
-{
-    json_int_t rows = a->vocab_rows, layers = a->n_layers, heads = a->n_heads, hidden = a->hidden_size;
-    if (has_alibi(a)) {
-        return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "model_type", "bloom",
-                         "vocab_size", rows, "seq_length", (json_int_t)a->max_positions, "hidden_size",
-                         hidden, "n_layer", layers, "n_head", heads, "hidden_dropout", a->hidden_dropout,
-                         "attention_dropout", a->attention_dropout, "layer_norm_epsilon", a->norm_eps,
-                         "initializer_range", a->init_std);
-    }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s}", "model_type",
-                     "gpt2", "vocab_size", rows, "n_positions", (json_int_t)a->max_positions, "n_embd",
-                     hidden, "n_layer", layers, "n_head", heads, "n_inner", (json_int_t)a->ffn_hidden_size,
-                     "embd_pdrop", a->hidden_dropout, "resid_pdrop", a->hidden_dropout, "attn_pdrop",
-                     a->attention_dropout, "layer_norm_epsilon", a->norm_eps, "initializer_range",
-                     a->init_std, "activation_function", has_exact_gelu(a) ? "gelu" : "gelu_new");
-}
-
 static struct status set_model(struct megatron_args *a, json_t **config)
 {
-    *config = config_of(a);
-    FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for the configuration");
-    a->run.config = *config;
-    a->run.vocab_multiple = a->vocab_divisor;
-    a->run.kind = has_alibi(a) ? &bloom_pretrain : &gpt2_pretrain;
+    struct gpt_config *m = &a->model;
+    m->embedding_dropout = m->hidden_dropout;
+    m->gelu = has_exact_gelu(a) ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
+    m->alibi = has_alibi(a);
+    a->run.kind = m->alibi ? &bloom_pretrain : &gpt2_pretrain;
     a->run.own = &a->gpt;
-    return status_ok();
+    a->run.vocab_multiple = a->vocab_divisor;
+    a->run.config = *config = a->run.kind->family->config_to_json(m, MODEL_TASK_CAUSAL_LM);
+    return *config != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for the configuration");
 }
 
 /* DeepSpeed's names.  All layers of a transformer have the same number of parameters. */
@@ -357,7 +342,7 @@ static struct status set_rest(struct megatron_args *a, int n_ranks)
     struct pretrain_options *o = &a->run;
     bool is_sgd = strcmp(a->optimizer, "sgd") == 0, is_muon = strcmp(a->optimizer, "muon") == 0;
     int64_t n = a->virtual_stage_layers;
-    o->run.ranks.cut.n_chunks = n > 0 ? (int)(a->n_layers / a->mesh.pipeline_parallel / n) : 1;
+    o->run.ranks.cut.n_chunks = n > 0 ? (int)(a->model.n_layers / a->mesh.pipeline_parallel / n) : 1;
     TRY(megatron_partition_find(&o->run.ranks.cut.partition, a->partition));
     o->run.loss_scale.most = INFINITY;
     /* The replaced system's bf16 shares the optimizer's state over ranks at stage 0 too. */

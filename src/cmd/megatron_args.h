@@ -9,6 +9,7 @@
 #include "core/launcher.h"
 #include "core/option.h"
 #include "data/gpt/set_blend.h"
+#include "nn/gpt/gpt_config.h"
 #include "task/gpt/gpt_pretrain.h"
 
 struct megatron_args {
@@ -21,14 +22,13 @@ struct megatron_args {
     double set_weights[SET_BLEND_MOST_SETS];
     struct mesh_flags mesh;
     int64_t virtual_stage_layers;
-    const char *partition;                                                               /* NULL: by layers */
-    int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, kv_channels, max_positions; /* 0: not given */
-    int64_t vocab_divisor, vocab_rows;
+    const char *partition;   /* NULL: by layers */
+    struct gpt_config model; /* sizes that were not given are 0 */
+    int64_t kv_channels, vocab_divisor;
     int64_t micro_batch_size;
     int64_t train_samples, train_iters;
     int64_t lr_decay_samples, lr_decay_iters, lr_warmup_samples, lr_warmup_iters;
     double lr_warmup_fraction, min_lr, sgd_momentum;
-    double attention_dropout, hidden_dropout, init_std, norm_eps;
     const char *tokenizer_type, *data_impl, *loader_type; /* names; kiln has one kind of each */
     const char *recipe;                                   /* "modern"; NULL: none */
     const char *decay_style, *optimizer, *positions, *save, *load, *output_dir;

@@ -3,7 +3,6 @@
 #include "nn/vector_head.h"
 #include "core/log.h"
 #include "core/stop.h"
-#include "task/seed_series.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +213,7 @@ static struct status run_task(const struct finetune_task *task, void *self,
     return run_all(&j.run);
 }
 
-static struct status run_alone(const struct finetune_task *task, const void *options)
+struct status finetune_run_one(const struct finetune_task *task, const void *options)
 {
     const struct finetune_options *o = options;
     const void **self = calloc(1, task->self_bytes);
@@ -230,28 +229,8 @@ static struct status run_alone(const struct finetune_task *task, const void *opt
     return s;
 }
 
-/* A task with the options of all runs of its series. */
-struct series_task {
-    const struct finetune_task *task;
-    const void *options;
-};
-
-static struct status run_one(const void *self, const struct finetune_options *one)
-{
-    const struct series_task *t = self;
-    void *options = malloc(t->task->options_bytes);
-    FAIL_IF(options == NULL, STATUS_MEMORY, "out of memory for a run");
-    memcpy(options, t->options, t->task->options_bytes);
-    *(struct finetune_options *)options = *one;
-    struct status s = run_alone(t->task, options);
-    free(options);
-    return s;
-}
-
 struct status finetune_run(const struct finetune_task *task, const void *options)
 {
     const struct finetune_options *o = options;
-    const struct series_task self = {task, options};
-    const struct seed_series series = {.options = o, .run = run_one, .self = &self};
-    return o->seeds > 0 ? seed_series_run(&series) : run_alone(task, options);
+    return o->seeds > 0 ? finetune_series(task, options) : finetune_run_one(task, options);
 }

@@ -21,7 +21,7 @@ struct finetune_options {
     const char *train_file, *predict_file;
     const char *eval_file;     /* labelled, for a loss during training; with eval_steps 0 once per epoch */
     const char *encoding;      /* encoding of these files: corpus/text_file.h's; NULL: UTF-8 */
-    int64_t seeds;             /* runs of a series (task/seed_series.h); 0: a single run */
+    int64_t seeds;             /* runs of a series (task/seed_series.c); 0: a single run */
     struct score_list *scores; /* receives the scores of the run; NULL: not wanted */
     int64_t predict_batch_size, throughput_warmup_steps;
     const char *freeze;        /* see optim/param_rates.h */

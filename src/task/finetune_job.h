@@ -1,6 +1,7 @@
 /* finetune_job: the state of a running fine-tuning, and the parts of it that have a file of their own: what
- * it begins with (finetune_start.c), training (finetune_train.c), predictions (finetune_predict.c), and what
- * an earlier run finished (finetune_finished.c).  Only finetune.c and those include this. */
+ * it begins with (finetune_start.c), training (finetune_train.c), predictions (finetune_predict.c), what an
+ * earlier run finished (finetune_finished.c), and a series of runs (seed_series.c).  Only finetune.c and
+ * those include this. */
 #ifndef KILN_TASK_FINETUNE_JOB_H
 #define KILN_TASK_FINETUNE_JOB_H
 
@@ -94,6 +95,17 @@ struct batch_limits finetune_predict_limits(const struct finetune_job *j);
 
 /* Predicts, writes, and with do_eval scores. */
 struct status finetune_predict(void *self);
+
+/* Runs a task once; and a series of it under several seeds (--seeds K): run k of K, with the seed --seed + k,
+ * is a complete run in OUTPUT_DIR/seed_S, with logs, checkpoints and a model.  Its result.json is written
+ * last; a series resumes (--resume_from_checkpoint) with the runs that lack one.  Devlin et al. 2018
+ * (arXiv:1810.04805) section 4.1 says why: small data sets differ from seed to seed.
+ *
+ * The series prints a table to standard output and writes it as OUTPUT_DIR/seeds.json: of each score its
+ * values, their mean, and their sample standard deviation (K - 1 in the denominator).  With --dry-run it
+ * plans one run.  The first run that fails ends it. */
+struct status finetune_run_one(const struct finetune_task *task, const void *options);
+struct status finetune_series(const struct finetune_task *task, const void *options);
 
 /* Keeps a score for a series of runs, if this one is part of one. */
 void finetune_keep_score(const struct finetune_job *j, const char *name, double value);

@@ -1,4 +1,4 @@
-#include "task/seed_series.h"
+#include "task/finetune_job.h"
 
 #include "core/hash.h"
 #include "core/log.h"
@@ -94,32 +94,44 @@ static struct status find_result(json_t **scores, const struct finetune_options 
     return s;
 }
 
+/* A run of the series, which borrows `directory`; `scores` receives what it scores. */
+static struct status run_with(const struct finetune_task *task, const void *options, int64_t seed,
+                              const char *directory, struct score_list *scores)
+{
+    struct finetune_options *one = malloc(task->options_bytes);
+    FAIL_IF(one == NULL, STATUS_MEMORY, "out of memory for a run");
+    memcpy(one, options, task->options_bytes); /* the common ones come first */
+    json_t *flags = json_copy((json_t *)one->run.flags);
+    json_object_set_new(flags, "seed", json_integer(seed));
+    json_object_set_new(flags, "output_dir", json_text(directory));
+    one->run.seed = seed;
+    one->run.output_dir = directory;
+    one->run.flags = flags;
+    one->scores = scores;
+    log_info("seed %" PRId64 ": %s", seed, directory);
+    struct status s = finetune_run_one(task, one);
+    json_decref(flags);
+    free(one);
+    return s;
+}
+
 /* Finds the scores of one seed, of this run or an earlier one. */
-static struct status run_seed(const struct seed_series *series, int64_t seed,
+static struct status run_seed(const struct finetune_task *task, const void *options, int64_t seed,
                               const char *fingerprint_of_flags, json_t **scores)
 {
-    struct finetune_options one = *series->options;
+    const struct finetune_options *o = options;
     struct score_list got = {0};
     char directory[FILE_PATH_BYTES], result[FILE_PATH_BYTES];
-    TRY(path_of(directory, series->options, seed, ""));
-    TRY(path_of(result, series->options, seed, "/result.json"));
-    TRY(find_result(scores, series->options, fingerprint_of_flags, result));
+    TRY(path_of(directory, o, seed, ""));
+    TRY(path_of(result, o, seed, "/result.json"));
+    TRY(find_result(scores, o, fingerprint_of_flags, result));
     if (*scores != NULL) {
         log_info("seed %" PRId64 ": already has its result", seed);
         return status_ok();
     }
-    json_t *flags = json_copy((json_t *)series->options->run.flags);
-    json_object_set_new(flags, "seed", json_integer(seed));
-    json_object_set_new(flags, "output_dir", json_text(directory));
-    one.run.seed = seed;
-    one.run.output_dir = directory;
-    one.scores = &got;
-    one.run.flags = flags;
-    log_info("seed %" PRId64 ": %s", seed, directory);
-    struct status s = series->run(series->self, &one);
-    json_decref(flags);
-    if (failed(s) || one.run.dry_run) {
-        return s;
+    TRY(run_with(task, options, seed, directory, &got));
+    if (o->run.dry_run) {
+        return status_ok();
     }
     FAIL_IF(got.n == 0, STATUS_USAGE,
             "--seeds has nothing to compare: the run scored nothing (an --eval_script must print its scores "
@@ -223,33 +235,34 @@ static struct status tell(const struct finetune_options *o, const json_t *runs)
     return s;
 }
 
-static struct status run_all(const struct seed_series *s, const char *fingerprint_of_flags, json_t *runs)
+static struct status run_seeds(const struct finetune_task *task, const void *options,
+                               const char *fingerprint_of_flags, json_t *runs)
 {
-    const struct finetune_options *o = s->options;
+    const struct finetune_options *o = options;
     for (int64_t k = 0; k < (o->run.dry_run ? 1 : o->seeds); k++) {
         json_t *scores = NULL;
-        TRY(status_context(run_seed(s, o->run.seed + k, fingerprint_of_flags, &scores), "seed %" PRId64,
-                           o->run.seed + k));
+        struct status s = run_seed(task, options, o->run.seed + k, fingerprint_of_flags, &scores);
         json_array_append_new(runs, scores);
+        TRY(status_context(s, "seed %" PRId64, o->run.seed + k));
     }
     return status_ok();
 }
 
-struct status seed_series_run(const struct seed_series *s)
+struct status finetune_series(const struct finetune_task *task, const void *options)
 {
-    FAIL_IF(rank_options_world(&s->options->run.ranks).size > 1, STATUS_UNAVAILABLE,
-            "--seeds does not run on several ranks: run it alone, or one seed at a time (--seed)");
-    const struct finetune_options *o = s->options;
+    const struct finetune_options *o = options;
     char flags[24];
+    FAIL_IF(rank_options_world(&o->run.ranks).size > 1, STATUS_UNAVAILABLE,
+            "--seeds does not run on several ranks: run it alone, or one seed at a time (--seed)");
     TRY(check(o));
     TRY(fingerprint(flags, o->run.flags));
     json_t *runs = json_array();
-    struct status status = run_all(s, flags, runs);
-    if (!failed(status) && o->run.dry_run) {
+    struct status s = run_seeds(task, options, flags, runs);
+    if (!failed(s) && o->run.dry_run) {
         log_info("--seeds %" PRId64 ": this many such runs, one after the other", o->seeds);
-    } else if (!failed(status)) {
-        status = tell(o, runs);
+    } else if (!failed(s)) {
+        s = tell(o, runs);
     }
     json_decref(runs);
-    return status;
+    return s;
 }

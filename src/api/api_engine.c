@@ -99,22 +99,12 @@ static struct status check_file(const struct deepspeed_config *c, const char *pa
 
 static struct param_engine_config configure(const struct deepspeed_config *c, int reproducible_ranks)
 {
-    struct param_engine_config out = {.optimizer = optimizer_defaults(optimizer_find(c->optimizer)),
+    struct param_engine_config out = {.optimizer = optimizer_with(optimizer_find(c->optimizer), c->update),
                                       .schedule = {.kind = SCHEDULE_CONSTANT, .n_steps = 1},
                                       .n_micro = c->gradient_accumulation_steps,
                                       .reproducible_ranks = reproducible_ranks,
                                       .shares = c->log.zero_stage > 0,
                                       .rounds = c->bf16};
-    struct optimizer *o = &out.optimizer;
-    o->beta1 = c->beta1;
-    o->beta2 = c->beta2;
-    o->eps = c->eps;
-    o->weight_decay = c->weight_decay;
-    o->max_grad_norm = c->gradient_clipping;
-    if (c->max_ratio > 0) {
-        o->min_ratio = c->min_ratio;
-        o->max_ratio = c->max_ratio;
-    }
     if (c->has_scheduler) {
         out.schedule = c->scheduler;
     }

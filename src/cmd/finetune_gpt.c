@@ -57,7 +57,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("lr_schedule", PRETRAIN(schedule), "linear", "linear|constant",
                       "choose the rate after the warm-up: it falls to 0, or stays"),
     OPTIMIZER_ROW(PRETRAIN(optimizer)),
-    OPTION_REAL_ROW("weight_decay", PRETRAIN(weight_decay), "0", 0, 10,
+    OPTION_REAL_ROW("weight_decay", PRETRAIN(update.weight_decay), "0", 0, 10,
                     "weight decay of matrices and embeddings"),
     CLIPPING_ROW,
     ADAM_BETA_ROWS("decay of the first moment"),

@@ -351,8 +351,8 @@ static struct status set_rest(struct megatron_args *a, int n_ranks)
     }
     /* the replaced script's adam is apex's FusedAdam, which is AdamW */
     o->optimizer = is_sgd || is_muon ? a->optimizer : "adamw";
-    o->corrects_eps = !is_sgd;
-    o->beta1 = is_sgd ? a->sgd_momentum : o->beta1;
+    o->update.corrects_eps = !is_sgd;
+    o->update.beta1 = is_sgd ? a->sgd_momentum : o->update.beta1;
     o->loss_norm = "global";
     o->checkpoint_activations_interval = a->checkpoint_num_layers;
     o->megatron_log.on = true;
@@ -378,7 +378,7 @@ static struct status compare_file(const struct command *c, struct megatron_args 
         {"train_batch_size", "global-batch-size", (double)(d.train_batch_size * n_ranks),
          (double)o->run.train_batch_size},
         {"train_micro_batch_size_per_gpu", "micro-batch-size", (double)micro, (double)a->micro_batch_size},
-        {"gradient_clipping", "clip-grad", d.gradient_clipping, o->max_grad_norm},
+        {"gradient_clipping", "clip-grad", d.update.max_grad_norm, o->update.max_grad_norm},
         {"bf16", "bf16", d.bf16, o->run.precision.autocast},
         {"fp16", "fp16", d.fp16, o->run.precision.fp16},
         {"zero_optimization.stage", "zero-stage", (double)d.log.zero_stage,

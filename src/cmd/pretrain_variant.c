@@ -75,9 +75,9 @@ static struct status check_foreign(const struct command *c, const struct pretrai
 static double clip_of(const struct deepspeed_config *d, const char *optimizer)
 {
     bool own = strcmp(optimizer, "lamb") == 0;
-    return !own                                                   ? d->gradient_clipping
-           : d->gradient_clipping > 0 && d->gradient_clipping < 1 ? d->gradient_clipping
-                                                                  : 1;
+    return !own                                                         ? d->update.max_grad_norm
+           : d->update.max_grad_norm > 0 && d->update.max_grad_norm < 1 ? d->update.max_grad_norm
+                                                                        : 1;
 }
 
 static struct status take_optimizer(const struct command *c, struct pretrain_args *a,
@@ -88,12 +88,12 @@ static struct status take_optimizer(const struct command *c, struct pretrain_arg
             o->deepspeed_config);
     o->optimizer = d->optimizer;
     o->run.learning_rate = option_was_given(c, a, "learning_rate") ? o->run.learning_rate : d->learning_rate;
-    o->eps = option_was_given(c, a, "adam_eps") ? o->eps : d->eps;
-    o->min_ratio = d->min_ratio;
-    o->max_ratio = d->max_ratio;
+    o->update.eps = option_was_given(c, a, "adam_eps") ? o->update.eps : d->update.eps;
+    o->update.min_ratio = d->update.min_ratio;
+    o->update.max_ratio = d->update.max_ratio;
     if (!option_was_given(c, a, "betas")) {
-        o->beta1 = option_was_given(c, a, "adam_beta1") ? o->beta1 : d->beta1;
-        o->beta2 = option_was_given(c, a, "adam_beta2") ? o->beta2 : d->beta2;
+        o->update.beta1 = option_was_given(c, a, "adam_beta1") ? o->update.beta1 : d->update.beta1;
+        o->update.beta2 = option_was_given(c, a, "adam_beta2") ? o->update.beta2 : d->update.beta2;
     }
     return status_ok();
 }
@@ -128,7 +128,7 @@ static struct status take_file(const struct command *c, struct pretrain_args *a)
         o->run.ranks.zero_stage = d.log.zero_stage;
     }
     TRY(own_optimizer ? status_ok() : take_optimizer(c, a, &d));
-    o->max_grad_norm = clip_of(&d, o->optimizer);
+    o->update.max_grad_norm = clip_of(&d, o->optimizer);
     take_schedule(c, a, &d);
     return status_ok();
 }
@@ -181,7 +181,7 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
     const struct variant *v = a->deepspeed ? &with_deepspeed : is_decoder(a) ? &decoder : &bert;
     TRY(check_foreign(c, a, v));
     set_defaults(c, a, v);
-    FAIL_IF(o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0, STATUS_USAGE,
+    FAIL_IF(o->update.corrects_steps && strcmp(o->optimizer, "nvlamb_exp") != 0, STATUS_USAGE,
             "--use_ds_lamb_bias_correction needs --optimizer nvlamb_exp");
     TRY(optimizer_find_by_any_name(&o->optimizer, o->optimizer, "--optimizer"));
     if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0 ||

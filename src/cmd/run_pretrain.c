@@ -18,7 +18,7 @@
 #define GPT(field)      offsetof(struct pretrain_args, gpt.field)
 #define OWN(field)      offsetof(struct pretrain_args, field)
 
-_Static_assert(PRETRAIN(beta2) == PRETRAIN(beta1) + sizeof(double), "--betas stores both");
+_Static_assert(PRETRAIN(update.beta2) == PRETRAIN(update.beta1) + sizeof(double), "--betas stores both");
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
@@ -81,11 +81,12 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("optimizer", PRETRAIN(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
                       "update weights with this optimizer; of a decoder adamw, with --adam_beta2 0.95, "
                       "--adam_eps 1e-8 and --weight_decay 0.1; names of the replaced scripts work too"),
-    OPTION_REAL_ROW("weight_decay", PRETRAIN(weight_decay), "0.01", 0, 10,
+    OPTION_REAL_ROW("weight_decay", PRETRAIN(update.weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     CLIPPING_ROW,
     ADAM_BETA_ROWS("decay of the first moment; momentum of sgd"),
-    OPTION_PAIR_ROW("betas", PRETRAIN(beta1), 0, 0.999999, "the same as --adam_beta1 and --adam_beta2"),
+    OPTION_PAIR_ROW("betas", PRETRAIN(update.beta1), 0, 0.999999,
+                    "the same as --adam_beta1 and --adam_beta2"),
     ADAM_EPS_ROW("1e-6"),
     OPTION_CHOICE_ROW(
         "loss_norm", PRETRAIN(loss_norm), "global", "global|micro",
@@ -147,7 +148,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("deepspeed_config", PRETRAIN(deepspeed_config), NULL, "FILE",
                       "read DeepSpeed's settings from this JSON; needs --deepspeed"),
     DEEPSCALE_ROWS,
-    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", PRETRAIN(use_ds_lamb_bias_correction),
+    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", PRETRAIN(update.corrects_steps),
                     "correct the bias of the moments in the learning rate; needs --optimizer nvlamb_exp"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW(

@@ -69,15 +69,16 @@
     OPTION_CHOICE_ROW("optimizer", at, "adamw", OPTIMIZER_NAMES, "update weights with this optimizer")
 
 #define CLIPPING_ROW                                                                                         \
-    OPTION_REAL_ROW("max_grad_norm", PRETRAIN(max_grad_norm), "1.0", 0, 1e9,                                 \
+    OPTION_REAL_ROW("max_grad_norm", PRETRAIN(update.max_grad_norm), "1.0", 0, 1e9,                          \
                     "clip the global gradient norm at this; 0: off")
 
 #define ADAM_BETA_ROWS(beta1_help)                                                                           \
-    OPTION_REAL_ROW("adam_beta1", PRETRAIN(beta1), "0.9", 0, 0.999999, beta1_help),                          \
-        OPTION_REAL_ROW("adam_beta2", PRETRAIN(beta2), "0.999", 0, 0.999999, "decay of the second moment")
+    OPTION_REAL_ROW("adam_beta1", PRETRAIN(update.beta1), "0.9", 0, 0.999999, beta1_help),                   \
+        OPTION_REAL_ROW("adam_beta2", PRETRAIN(update.beta2), "0.999", 0, 0.999999,                          \
+                        "decay of the second moment")
 
 #define ADAM_EPS_ROW(default_)                                                                               \
-    OPTION_REAL_ROW("adam_eps", PRETRAIN(eps), default_, 1e-30, 1,                                           \
+    OPTION_REAL_ROW("adam_eps", PRETRAIN(update.eps), default_, 1e-30, 1,                                    \
                     "add this to the square root of the second moment")
 
 #define RECOMPUTATION_ROW                                                                                    \

@@ -80,6 +80,20 @@ struct optimizer optimizer_defaults(const struct optimizer_kind *kind)
     };
 }
 
+struct optimizer optimizer_with(const struct optimizer_kind *kind, struct optimizer given)
+{
+    struct optimizer usual = optimizer_defaults(kind);
+    given.kind = kind;
+    given.bias_correction = usual.bias_correction;
+    given.corrects_steps = given.corrects_steps || usual.corrects_steps;
+    given.corrects_eps = given.corrects_eps || usual.corrects_eps;
+    if (given.max_ratio <= 0) {
+        given.min_ratio = usual.min_ratio;
+        given.max_ratio = usual.max_ratio;
+    }
+    return given;
+}
+
 /* Layers count from 0; the heads are behind the last. */
 static int64_t layer_of_heads(const struct param_table *table)
 {

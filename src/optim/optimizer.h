@@ -82,6 +82,10 @@ struct optimizer {
  * correction. */
 struct optimizer optimizer_defaults(const struct optimizer_kind *kind);
 
+/* An optimizer of the kind with the given numbers; it corrects as the kind does, too, and has the kind's
+ * ratios where max_ratio is 0. */
+struct optimizer optimizer_with(const struct optimizer_kind *kind, struct optimizer given);
+
 /* Marks the parameters that the optimizer updates as matrices as whole ones, before shards are cut.  Without
  * a kind there are none. */
 void optimizer_keep_whole(const struct optimizer *o, struct param_table *table);

@@ -167,7 +167,7 @@ static const struct key {
     VALUE("", "train_batch_size", INT, batch, 1, 1e9),
     VALUE("", "train_micro_batch_size_per_gpu", INT, micro, 1, 1e9),
     VALUE("", "gradient_accumulation_steps", INT, steps, 1, 1e9),
-    VALUE("", "gradient_clipping", REAL, c.gradient_clipping, 0, 1e9),
+    VALUE("", "gradient_clipping", REAL, c.update.max_grad_norm, 0, 1e9),
     VALUE("", "steps_per_print", INT, c.log.steps_per_print, 1, INFINITY),
     KEYS("",
          "bf16|bfloat16|fp16|optimizer|scheduler|zero_optimization|tensorboard|timers|flops_profiler|"
@@ -191,13 +191,13 @@ static const struct key {
     VALUE("optimizer.params", "lr", REAL, c.learning_rate, 0, 100),
     VALUE("optimizer.params", "betas", LIST, betas, 0, 0),
     VALUE("optimizer.params", "momentum", REAL, momentum, 0, 0),
-    VALUE("optimizer.params", "eps", REAL, c.eps, 1e-30, 1),
+    VALUE("optimizer.params", "eps", REAL, c.update.eps, 1e-30, 1),
     VALUE("optimizer.params", "adam_w_mode", BOOL, decoupled, 0, 0),
     VALUE("optimizer.params", "bias_correction", BOOL, corrected, 0, 0),
     VALUE("optimizer.params", "max_coeff", REAL, max_ratio, 0, 0),
     VALUE("optimizer.params", "min_coeff", REAL, min_ratio, 0, 0),
     {"optimizer.params", "weight_decay", REAL,
-     "--weight_decay sets it, as the script's groups of parameters did", AT(c.weight_decay), 0, 100},
+     "--weight_decay sets it, as the script's groups of parameters did", AT(c.update.weight_decay), 0, 100},
     KEYS("optimizer.params", "torch_adam", NEUTRAL, "there is one AdamW"),
     KEYS("optimizer.params", "max_grad_norm", NEUTRAL, "gradient_clipping sets it"),
     KEYS("optimizer.params", "amsgrad", NOT_YET, "second moments are means"),
@@ -438,18 +438,18 @@ static struct status set_betas(struct reading *r)
     struct deepspeed_config *c = &r->c;
     const json_t *first = json_array_get(r->betas, 0), *second = json_array_get(r->betas, 1);
     if (r->betas != NULL) {
-        c->beta1 = json_number_value(first);
-        c->beta2 = json_number_value(second);
+        c->update.beta1 = json_number_value(first);
+        c->update.beta2 = json_number_value(second);
     }
     bool numbers = json_array_size(r->betas) == 2 && json_is_number(first) && json_is_number(second) &&
-                   c->beta1 >= 0 && c->beta1 < 1 && c->beta2 >= 0 && c->beta2 < 1;
+                   c->update.beta1 >= 0 && c->update.beta1 < 1 && c->update.beta2 >= 0 && c->update.beta2 < 1;
     FAIL_IF(r->betas != NULL && !numbers, STATUS_DATA, "%s: \"betas\" must be two numbers from 0 to below 1",
             r->path);
-    c->beta1 = strcasecmp(r->optimizer, "sgd") == 0 ? r->momentum : c->beta1;
-    return c->beta1 >= 0 && c->beta1 < 1
+    c->update.beta1 = strcasecmp(r->optimizer, "sgd") == 0 ? r->momentum : c->update.beta1;
+    return c->update.beta1 >= 0 && c->update.beta1 < 1
                ? status_ok()
                : status_error(STATUS_DATA, "%s: \"momentum\" is %g, but must be from 0 to below 1", r->path,
-                              c->beta1);
+                              c->update.beta1);
 }
 
 /* DeepSpeed's own names: its Adam decays as AdamW unless "adam_w_mode" is false, its Lamb bounds the
@@ -470,14 +470,15 @@ static struct status set_ratios(struct reading *r, const json_t *params)
     }
     FAIL_IF(strcmp(c->optimizer, optimizer_ds_fused_lamb.name) != 0, STATUS_DATA,
             "%s: \"max_coeff\" and \"min_coeff\" belong to the optimizer Lamb", r->path);
-    c->min_ratio = r->min_ratio;
-    c->max_ratio = r->max_ratio;
-    return c->min_ratio >= 0 && c->min_ratio <= c->max_ratio && c->max_ratio > 0 && c->max_ratio <= 1e6
+    c->update.min_ratio = r->min_ratio;
+    c->update.max_ratio = r->max_ratio;
+    return c->update.min_ratio >= 0 && c->update.min_ratio <= c->update.max_ratio &&
+                   c->update.max_ratio > 0 && c->update.max_ratio <= 1e6
                ? status_ok()
                : status_error(STATUS_DATA,
                               "%s: \"min_coeff\" is %g and \"max_coeff\" is %g; they must be 0 <= min_coeff "
                               "<= max_coeff <= 1e6, and max_coeff above 0",
-                              r->path, c->min_ratio, c->max_ratio);
+                              r->path, c->update.min_ratio, c->update.max_ratio);
 }
 
 static struct status set_optimizer(struct reading *r, const json_t *block)
@@ -546,9 +547,7 @@ struct status deepspeed_config_read(struct deepspeed_config *c, const char *path
     /* DeepSpeed's defaults */
     struct reading r = {
         .c = {.learning_rate = 1e-3,
-              .beta1 = 0.9,
-              .beta2 = 0.999,
-              .eps = 1e-8,
+              .update = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
               .loss_scale = {.window = 1000, .hysteresis = 2, .least = 1, .most = INFINITY},
               .log = {.on = true, .steps_per_print = 10},
               .scheduler = {.kind = SCHEDULE_WARMUP, .max = 1e-3, .warmup_steps = 1000}},

@@ -2,6 +2,7 @@
 #ifndef KILN_TASK_DEEPSPEED_CONFIG_H
 #define KILN_TASK_DEEPSPEED_CONFIG_H
 
+#include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "report/deepspeed_log.h"
 #include "train/loss_scale.h"
@@ -9,16 +10,15 @@
 struct deepspeed_config {
     /* per rank, from any two of the file's three keys */
     int64_t train_batch_size, gradient_accumulation_steps;
-    double gradient_clipping; /* largest norm; 0: no clipping */
     bool bf16, fp16;
     struct loss_scale_rule loss_scale; /* fp16 only */
     struct deepspeed_log_settings log;
 
-    const char *optimizer;       /* kiln's name; NULL: the file has no optimizer block */
-    double learning_rate;        /* rate of the block, or DeepSpeed's default */
-    double beta1, beta2, eps;    /* values of the block, or DeepSpeed's defaults */
-    double weight_decay;         /* decay of the block, or 0; commands have a flag for it */
-    double min_ratio, max_ratio; /* bounds of Lamb: "min_coeff" and "max_coeff"; 0: the optimizer's */
+    const char *optimizer; /* kiln's name; NULL: the file has no optimizer block */
+    double learning_rate;  /* rate of the block, or DeepSpeed's default */
+    /* values of the block, or DeepSpeed's defaults, but decay and ratios 0 where it has none, and the norm at
+     * which gradients are clipped; `kind` and switches are not set */
+    struct optimizer update;
     bool has_scheduler;
     struct schedule scheduler; /* SCHEDULE_WARMUP; `base` is not set */
 };

@@ -9,6 +9,7 @@
 #include "core/batch_growth.h"
 #include "core/option.h"
 #include "core/ramp.h"
+#include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "report/deepspeed_log.h"
 #include "report/megatron_log.h"
@@ -54,16 +55,12 @@ struct pretrain_options {
     bool eval_on_start;                 /* evaluate before the first step too */
     int64_t eval_iters; /* batches of an evaluation, which follow those of the last one; 0: eval_samples */
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
-    double constant_proportion, scheduler_degree, weight_decay, max_grad_norm;
-    double beta1, beta2, eps;
-    double min_ratio, max_ratio; /* bounds of ds_fused_lamb; max_ratio 0: its defaults */
-    const char *batch_ramp;      /* the words of --rampup-batch-size; NULL: none */
-    struct batch_growth growth;  /* growth by batch_ramp, in samples; `batch` is 0 without it */
-    double total_training_time;  /* seconds; 0: max_steps */
-    bool ppmi_embeddings;        /* a new model's word embeddings begin as data/ppmi_vectors */
-    /* option of nvlamb_exp: the correction multiplies steps, not the moments */
-    bool use_ds_lamb_bias_correction;
-    bool corrects_eps; /* AdamW adds eps after the bias correction: torch's and apex's (optim/optimizer.h) */
+    double constant_proportion, scheduler_degree;
+    struct optimizer update;    /* numbers and switches; false, or a max_ratio of 0: as its kind has them */
+    const char *batch_ramp;     /* the words of --rampup-batch-size; NULL: none */
+    struct batch_growth growth; /* growth by batch_ramp, in samples; `batch` is 0 without it */
+    double total_training_time; /* seconds; 0: max_steps */
+    bool ppmi_embeddings;       /* a new model's word embeddings begin as data/ppmi_vectors */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     bool exports_model;                    /* the last weights, or the best ones, become OUTPUT_DIR/model */
     struct pretrain_losses *losses;        /* receives the losses on all ranks; NULL: not wanted */

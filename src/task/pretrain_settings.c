@@ -35,19 +35,7 @@ struct schedule pretrain_schedule(const struct pretrain_options *o)
 
 struct optimizer pretrain_optimizer(const struct pretrain_options *o)
 {
-    struct optimizer optimizer = optimizer_defaults(optimizer_find(o->optimizer));
-    optimizer.weight_decay = o->weight_decay;
-    optimizer.max_grad_norm = o->max_grad_norm;
-    optimizer.beta1 = o->beta1;
-    optimizer.beta2 = o->beta2;
-    optimizer.eps = o->eps;
-    optimizer.corrects_steps = optimizer.corrects_steps || o->use_ds_lamb_bias_correction;
-    optimizer.corrects_eps = optimizer.corrects_eps || o->corrects_eps;
-    if (o->max_ratio > 0) {
-        optimizer.min_ratio = o->min_ratio;
-        optimizer.max_ratio = o->max_ratio;
-    }
-    return optimizer;
+    return optimizer_with(optimizer_find(o->optimizer), o->update);
 }
 
 /* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */

@@ -96,10 +96,7 @@ static struct pretrain_options options(const char *input_dir, const char *config
         .steps_this_run = -1,
         .resume_step = -1,
         .eval_samples = 8,
-        .max_grad_norm = 1,
-        .beta1 = 0.9,
-        .beta2 = 0.999,
-        .eps = 1e-8,
+        .update = {.max_grad_norm = 1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
     };
 }
 

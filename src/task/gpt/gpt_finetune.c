@@ -266,7 +266,7 @@ static struct status set_steps(struct finetuning *f)
     TRY(check_windows(f));
     double steps = ceil(given->n_epochs * (double)f->n_windows / (double)batch_of(o));
     o->max_steps = given->max_steps > 0 ? given->max_steps : int_larger(1, (int64_t)steps);
-    o->corrects_eps = true;
+    o->update.corrects_eps = true;
     o->steps_this_run = -1;
     o->resume_step = -1;
     o->eval_on_start = true;

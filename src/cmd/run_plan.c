@@ -453,9 +453,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     struct status s = create_model(&model, a);
     s = failed(s) ? s : plan(a, model);
-    if (model != NULL) {
-        free(model);
-    }
+    free(model);
     return s;
 }
 

@@ -18,7 +18,7 @@ struct comm_nccl_config {
     /* sums must follow the rule's order (comm.h), which NCCL's do not: comm_device then uses another
      * communicator */
     bool keeps_rule;
-    const char *record; /* a file for the last collectives after an error (dist/flight_recorder.h), or NULL */
+    const char *record; /* a file for the last collectives after an error (dist/nccl_link.c), or NULL */
 };
 
 struct comm_nccl;

@@ -409,9 +409,7 @@ void session_close(struct session *s)
     packer_fini(&s->packer);
     page_pool_fini(&s->pages);
     network_fini(&s->net);
-    if (s->model != NULL) {
-        free(s->model);
-    }
+    free(s->model);
     tokenizer_scratch_fini(&s->scratch);
     model_dir_close(&s->dir);
     sentence_model_close(&s->files);

@@ -174,9 +174,7 @@ static void close_job(void *self)
 {
     struct finetune_job *j = self;
     finetune_train_close(j);
-    if (j->model != NULL) {
-        free(j->model);
-    }
+    free(j->model);
     model_dir_close(&j->open.model);
 }
 

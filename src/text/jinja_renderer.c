@@ -262,7 +262,7 @@ static json_t *evaluate_one(struct jinja_renderer *r, const struct jinja_node *n
     }
     switch (n->kind) {
     case JINJA_NOT: made = json_boolean(!jinja_renderer_is_true(x)); break;
-    case JINJA_TEST: made = json_boolean(n->test->holds(x)); break;
+    case JINJA_TEST: made = json_boolean(jinja_function_holds(n->test, x)); break;
     case JINJA_CHOICE: made = evaluate(r, n->of[jinja_renderer_is_true(x) ? 1 : 2]); break;
     case JINJA_RAISE:
         jinja_renderer_fail(r, "%s", json_is_string(x) ? json_string_value(x) : "an exception");

@@ -1,7 +1,7 @@
 #include "data/class_examples.h"
 
 #include "data/table_open.h"
-#include "text/excerpt.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,9 +196,9 @@ void class_examples_describe(struct buf *out, const struct class_examples *e)
         struct table_cell text = table_file_cell(&e->table, 0, e->text),
                           label = table_file_cell(&e->table, 0, e->label);
         buf_puts(out, "; the first is \"");
-        excerpt_append(out, text.text, text.n, 60);
+        utf8_append_excerpt(out, text.text, text.n, 60);
         buf_puts(out, label.is_there ? "\", label " : "\"");
-        excerpt_append(out, label.text, label.n, 40);
+        utf8_append_excerpt(out, label.text, label.n, 40);
     }
 }
 

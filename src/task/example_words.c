@@ -6,7 +6,7 @@
 #include "data/tag_examples.h"
 #include "io/file.h"
 #include "serve/tag_words.h"
-#include "text/excerpt.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +34,9 @@ static void tell_words(const struct tag_examples *e, int64_t longest)
     const struct tag_word *first = tag_examples_word(e, 0);
     const char *label = e->text.data + first->label;
     struct buf about = {0};
-    excerpt_append(&about, e->text.data + first->text, first->n, 60);
+    utf8_append_excerpt(&about, e->text.data + first->text, first->n, 60);
     buf_puts(&about, first->has_label ? ", label " : "");
-    excerpt_append(&about, label, first->has_label ? strlen(label) : 0, 40);
+    utf8_append_excerpt(&about, label, first->has_label ? strlen(label) : 0, 40);
     log_info("%s: %lld sentences, %lld words: %s; the first is %s", e->path, (long long)e->n,
              (long long)e->n_words, buf_text(&e->columns), buf_text(&about));
     buf_fini(&about);

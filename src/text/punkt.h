@@ -42,4 +42,8 @@ void punkt_fini(struct punkt *p);
  * and the like, false for a word without a full stop.  `p` may be NULL: nothing was learned. */
 bool punkt_ends_sentence(const struct punkt *p, const struct punkt_word *word, const struct punkt_word *next);
 
+/* Whether a word, in lower case and without its full stop, is a common English abbreviation, whatever was
+ * learned.  Text that writes both Mr and Mr. teaches that mr is a word. */
+bool punkt_knows(const char *word, size_t n);
+
 #endif

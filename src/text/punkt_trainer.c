@@ -1,7 +1,6 @@
 #include "text/punkt_trainer.h"
 
 #include "core/array.h"
-#include "text/punkt_english.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -228,7 +227,7 @@ static struct status find_abbreviations(struct punkt_trainer *t)
     }
     for (uint32_t i = 0; i < t->words.n && ok; i++) {
         if ((t->facts[i].form & FORM_HAS_STOP) != 0) {
-            bool known = punkt_english_knows(text_of(t, i), t->words.words[i].n_bytes - 1);
+            bool known = punkt_knows(text_of(t, i), t->words.words[i].n_bytes - 1);
             t->facts[i].form |= known ? FORM_ABBREVIATED : 0;
             mark_hyphenated(t, i, &found);
         }

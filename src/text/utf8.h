@@ -71,4 +71,8 @@ static inline int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c)
     return n_bytes;
 }
 
+/* Appends the beginning of a text, for messages: one line of complete characters, at most `most` bytes of
+ * text[0..n), and "..." where there is more; control characters become spaces. */
+void utf8_append_excerpt(struct buf *out, const char *text, size_t n, size_t most);
+
 #endif

@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "corpus/corpus_pass.h"
 #include "corpus/dump_index.h"
-#include "corpus/input_guard.h"
+#include "corpus/input_files.h"
 #include "corpus/source_formats.h"
 #include "io/dir_lock.h"
 #include "text/bpe_train.h"
@@ -274,8 +274,8 @@ static struct status find_bpe_paths(struct bpe_paths *p, const struct vocab_args
 static struct status check_bpe_paths(const struct bpe_paths *p, const struct vocab_args *a,
                                      const struct corpus *c)
 {
-    TRY(input_guard_check_file(&c->files, "--merge_file", p->merges));
-    TRY(input_guard_check_file(&c->files, "--vocab_file", p->tokenizer));
+    TRY(input_files_check_output(&c->files, "--merge_file", p->merges));
+    TRY(input_files_check_output(&c->files, "--vocab_file", p->tokenizer));
     bool same = file_is_same_name(p->merges, a->vocab_file) ||
                 file_is_same_name(p->tokenizer, a->vocab_file) || file_is_same_name(p->merges, p->tokenizer);
     FAIL_IF(same, STATUS_USAGE,
@@ -364,7 +364,7 @@ static struct status lock_output(struct dir_lock *lock, const char *path)
 static struct status claim_outputs(struct dir_lock *lock, const struct vocab_args *a, const struct corpus *c)
 {
     struct bpe_paths paths;
-    TRY(input_guard_check_file(&c->files, "--vocab_file", a->vocab_file));
+    TRY(input_files_check_output(&c->files, "--vocab_file", a->vocab_file));
     if (is_bpe(a)) {
         TRY(find_bpe_paths(&paths, a));
     }

@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
-#include "corpus/input_guard.h"
+#include "corpus/input_files.h"
 #include "data/table_open.h"
 #include "io/file.h"
 #include "io/json_file.h"
@@ -348,7 +348,7 @@ static struct status score_files(const struct blimp_args *a, const struct input_
     struct blimp b = {.args = a};
     for (int i = 0; i < 2; i++) {
         if (paths[i] != NULL) {
-            TRY(input_guard_check_file(f, flags[i], paths[i]));
+            TRY(input_files_check_output(f, flags[i], paths[i]));
             TRY(file_check_output(paths[i], 0));
         }
     }

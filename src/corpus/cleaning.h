@@ -10,7 +10,7 @@
 #ifndef KILN_CORPUS_CLEANING_H
 #define KILN_CORPUS_CLEANING_H
 
-#include "corpus/document_facts.h"
+#include "corpus/document.h"
 #include "corpus/repeats.h"
 #include "io/append_file.h"
 
@@ -28,6 +28,22 @@ struct cleaning_counts {
     int64_t documents[DOCUMENT_N_FATES]; /* left out, and why */
     int64_t n_lines;                     /* left out */
     int64_t n_unremembered;              /* documents after the first CLEANING_MOST_DOCUMENTS */
+};
+
+/* What the decisions have to know of a document: a function of the document alone, and of one in pieces, of
+ * the first.  Any thread computes it. */
+/* The facts that are asked for; the others are 0. */
+struct document_facts_config {
+    bool hash, chars;
+    uint64_t scripts; /* a bit for each of text/script.h; 0: letters are not counted */
+};
+
+enum { DOCUMENT_HASH_BYTES = 16 };
+
+struct document_facts {
+    unsigned char hash[DOCUMENT_HASH_BYTES]; /* MD5 of the paragraphs, with an end of line after each */
+    int64_t n_chars;                         /* code points */
+    int64_t n_letters, n_wanted;             /* code points of any script, and of the scripts asked for */
 };
 
 struct cleaning {
@@ -50,6 +66,10 @@ struct cleaning_place {
 
 /* The facts that the decisions need. */
 struct document_facts_config cleaning_facts(const struct cleaning_config *config);
+
+/* Makes the facts of a document that the configuration asks for. */
+void cleaning_make_facts(struct document_facts *f, const struct document_facts_config *config,
+                         const struct document *d);
 
 /* `directory` is where the hashes of documents are kept between runs; NULL: nowhere.  `in` has what
  * cleaning_save appended; NULL: the beginning.  STATUS_MEMORY, STATUS_IO, STATUS_DATA. */

@@ -6,7 +6,7 @@
 #define KILN_CORPUS_DOCUMENT_IDS_H
 
 #include "corpus/corpus_pass.h"
-#include "corpus/document_facts.h"
+#include "corpus/cleaning.h"
 #include "text/sentence.h"
 #include "text/tokenizer.h"
 

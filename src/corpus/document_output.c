@@ -1,7 +1,7 @@
 #include "corpus/document_output.h"
 
 #include "core/log.h"
-#include "corpus/input_guard.h"
+#include "corpus/input_files.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -60,7 +60,7 @@ struct status document_output_claim(struct document_output *o, const struct inpu
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         char path[FILE_PATH_BYTES];
         make_path(path, o->prefix, suffixes[i]);
-        TRY(input_guard_check_file(inputs, "--output_prefix", path));
+        TRY(input_files_check_output(inputs, "--output_prefix", path));
         FAIL_IF(rule == DOCUMENT_OUTPUT_NEW && access(path, F_OK) == 0, STATUS_USAGE,
                 "%s already exists; --overwrite replaces it", path);
         TRY(dry_run ? status_ok() : file_check_output(path, 0));

@@ -4,7 +4,10 @@
 #include "core/rng.h"
 #include "core/stop.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -23,6 +26,94 @@ struct entry {
     uint64_t key;
     size_t at; /* offset of the document's head in the file */
 };
+
+/* ---- files that grow together ---- */
+
+enum { LEAST_BUFFER = 4096, MOST_BUFFER = 1 << 20 };
+
+/* The path of file i. */
+static void scatter_path(char path[FILE_PATH_BYTES], const char *prefix, int i)
+{
+    snprintf(path, FILE_PATH_BYTES, "%.*s%d", FILE_PATH_BYTES - 12, prefix, i);
+}
+
+/* Begins n files PREFIX0, PREFIX1, ..., none of which exists, with about `memory` bytes of buffers. */
+static struct status scatter_open(struct scatter_files *s, const char *prefix, int n, size_t memory)
+{
+    size_t each = memory / (size_t)n;
+    *s = (struct scatter_files){.n = n};
+    s->buffer_bytes = each < LEAST_BUFFER ? LEAST_BUFFER : each > MOST_BUFFER ? MOST_BUFFER : each;
+    FAIL_IF((size_t)snprintf(s->prefix, sizeof s->prefix, "%s", prefix) >= sizeof s->prefix - 12,
+            STATUS_USAGE, "the path %.60s... is too long for temporary files", prefix);
+    s->buffers = malloc((size_t)n * s->buffer_bytes);
+    s->buffered = calloc((size_t)n, sizeof *s->buffered);
+    if (s->buffers == NULL || s->buffered == NULL) {
+        free(s->buffers);
+        free(s->buffered);
+        *s = (struct scatter_files){0};
+        return status_error(STATUS_MEMORY, "out of memory for the buffers of %d temporary files", n);
+    }
+    return status_ok();
+}
+
+static void write_out(struct scatter_files *s, int i, const unsigned char *p, size_t n)
+{
+    char path[FILE_PATH_BYTES];
+    if (failed(s->status) || n == 0) {
+        return;
+    }
+    scatter_path(path, s->prefix, i);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    while (fd >= 0 && n > 0) {
+        ssize_t written = write(fd, p, n);
+        if (written < 0 && errno != EINTR) {
+            break;
+        }
+        p += written > 0 ? written : 0;
+        n -= written > 0 ? (size_t)written : 0;
+    }
+    if (n > 0) {
+        s->status = status_error(STATUS_IO, "cannot write the temporary file %s: %s", path, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void flush(struct scatter_files *s, int i)
+{
+    write_out(s, i, s->buffers + (size_t)i * s->buffer_bytes, s->buffered[i]);
+    s->buffered[i] = 0;
+}
+
+/* Appends to file i, which exists from the first byte on. */
+static void scatter_put(struct scatter_files *s, int i, const void *bytes, size_t n)
+{
+    if (s->buffered[i] + n > s->buffer_bytes) {
+        flush(s, i);
+    }
+    if (n > s->buffer_bytes) {
+        write_out(s, i, bytes, n);
+    } else if (n > 0) {
+        memcpy(s->buffers + (size_t)i * s->buffer_bytes + s->buffered[i], bytes, n);
+        s->buffered[i] += n;
+    }
+}
+
+/* Writes out what is buffered, and closes: the first failure so far.  Safe on a zeroed struct. */
+static struct status scatter_close(struct scatter_files *s)
+{
+    for (int i = 0; i < s->n && s->buffers != NULL; i++) {
+        flush(s, i);
+    }
+    struct status status = s->status;
+    free(s->buffers);
+    free(s->buffered);
+    *s = (struct scatter_files){0};
+    return status;
+}
+
+/* ---- adding documents ---- */
 
 static size_t record_bytes(const struct head *h, int token_bytes)
 {
@@ -66,7 +157,7 @@ struct status document_shuffle_open(struct document_shuffle *s, const struct doc
     TRY(file_make_directories(directory));
     snprintf(s->directory, sizeof s->directory, "%s", directory);
     snprintf(prefix, sizeof prefix, "%.*s/", FILE_PATH_BYTES - 2, directory);
-    return scatter_files_open(&s->files, prefix, 1 << s->bits, buffer_memory(s));
+    return scatter_open(&s->files, prefix, 1 << s->bits, buffer_memory(s));
 }
 
 void document_shuffle_add(struct document_shuffle *s, const int32_t *ids, int64_t n)
@@ -89,9 +180,9 @@ void document_shuffle_end_document(struct document_shuffle *s)
         return;
     }
     int file = part_of(h.key, 0, s->bits);
-    scatter_files_put(&s->files, file, &h, sizeof h);
-    scatter_files_put(&s->files, file, s->sizes.data, s->sizes.n);
-    scatter_files_put(&s->files, file, s->tokens.data, s->tokens.n);
+    scatter_put(&s->files, file, &h, sizeof h);
+    scatter_put(&s->files, file, s->sizes.data, s->sizes.n);
+    scatter_put(&s->files, file, s->tokens.data, s->tokens.n);
     buf_clear(&s->sizes);
     buf_clear(&s->tokens);
 }
@@ -177,12 +268,12 @@ static struct status deal_out(const struct document_shuffle *s, const struct fil
                               int bits)
 {
     struct scatter_files files;
-    TRY(scatter_files_open(&files, prefix, 1 << BITS_AGAIN, buffer_memory(s)));
+    TRY(scatter_open(&files, prefix, 1 << BITS_AGAIN, buffer_memory(s)));
     for (size_t at = 0, end = 0; at < m->n && !failed(files.status); at = end) {
         struct head h = read_head(m, &end, s->token_bytes);
-        scatter_files_put(&files, part_of(h.key, bits, BITS_AGAIN), m->data + at, end - at);
+        scatter_put(&files, part_of(h.key, bits, BITS_AGAIN), m->data + at, end - at);
     }
-    return scatter_files_close(&files);
+    return scatter_close(&files);
 }
 
 static struct status pour_all(struct document_shuffle *s, const char *prefix, int n, int bits,
@@ -190,7 +281,7 @@ static struct status pour_all(struct document_shuffle *s, const char *prefix, in
 {
     char path[FILE_PATH_BYTES];
     for (int i = 0; i < n; i++) {
-        scatter_files_path(path, prefix, i);
+        scatter_path(path, prefix, i);
         TRY(check_stop());
         TRY(file_exists(path) ? pour_file(s, path, bits, w) : status_ok());
     }
@@ -218,7 +309,7 @@ struct status document_shuffle_pour(struct document_shuffle *s, struct indexed_w
 {
     char prefix[FILE_PATH_BYTES];
     TRY(document_shuffle_status(s));
-    TRY(scatter_files_close(&s->files));
+    TRY(scatter_close(&s->files));
     snprintf(prefix, sizeof prefix, "%.*s/", FILE_PATH_BYTES - 2, s->directory);
     TRY(pour_all(s, prefix, 1 << s->bits, s->bits, w));
     CHECK(w->n_documents == s->n_documents, "%lld documents of %lld", (long long)w->n_documents,
@@ -230,7 +321,7 @@ struct status document_shuffle_pour(struct document_shuffle *s, struct indexed_w
 
 void document_shuffle_close(struct document_shuffle *s)
 {
-    scatter_files_close(&s->files);
+    scatter_close(&s->files);
     if (s->directory[0] != '\0') {
         file_remove_tree(s->directory);
     }

@@ -10,12 +10,22 @@
 
 #include "core/buf.h"
 #include "io/indexed.h"
-#include "io/scatter_files.h"
 
 struct document_shuffle_config {
     int64_t seed; /* below 0: documents keep their order */
     uint64_t memory_bytes;
     uint64_t expected_bytes; /* approximate bytes of all tokens */
+};
+
+/* Files that grow together by appending, in bounded memory and with one open at a time.  They are scratch: a
+ * run that dies leaves them, and nothing continues them. */
+struct scatter_files {
+    char prefix[FILE_PATH_BYTES];
+    int n;
+    size_t buffer_bytes;    /* size of the buffer of each file */
+    unsigned char *buffers; /* [n, buffer_bytes]; NULL: not open */
+    size_t *buffered;       /* [n] */
+    struct status status;   /* the first failure */
 };
 
 struct document_shuffle {

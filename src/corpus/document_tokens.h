@@ -6,7 +6,7 @@
 #define KILN_CORPUS_DOCUMENT_TOKENS_H
 
 #include "corpus/corpus_pass.h"
-#include "corpus/document_facts.h"
+#include "corpus/cleaning.h"
 #include "text/tokenizer.h"
 
 struct document_tokens_config {

@@ -32,4 +32,14 @@ struct input_files {
 struct status input_files_list(struct input_files *f, const char *const *inputs, int n_inputs);
 void input_files_fini(struct input_files *f);
 
+/* ---- checks that output does not overwrite the input: by device and inode, so links cannot hide one ---- */
+
+/* STATUS_USAGE, naming both, if the file at `path` is one of the inputs; `flag` is the flag that named it. */
+struct status input_files_check_output(const struct input_files *f, const char *flag, const char *path);
+
+/* STATUS_USAGE, naming both, if the directory `path`, which need not exist, is one of the inputs of `f` or
+ * below one: the next run would read what this one writes. */
+struct status input_files_check_output_directory(const struct input_files *f, const char *const *inputs,
+                                                 int n_inputs, const char *flag, const char *path);
+
 #endif

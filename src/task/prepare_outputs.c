@@ -1,6 +1,6 @@
 #include "task/prepare_outputs.h"
 
-#include "corpus/input_guard.h"
+#include "corpus/input_files.h"
 #include "text/tokenizer_files.h"
 
 #include <errno.h>
@@ -100,18 +100,18 @@ struct status prepare_outputs_check(const struct prepare_config *c)
 static struct status guard(const struct prepare_config *c, const struct unit *u, void *context)
 {
     (void)c;
-    return input_guard_check_file(context, "--output_dir", u->name);
+    return input_files_check_output(context, "--output_dir", u->name);
 }
 
 struct status prepare_outputs_guard(const struct prepare_config *c, const struct input_files *f)
 {
-    TRY(input_guard_check_directory(f, (const char *const *)c->inputs, c->n_inputs, "--output_dir",
-                                    c->output_dir));
+    TRY(input_files_check_output_directory(f, (const char *const *)c->inputs, c->n_inputs, "--output_dir",
+                                           c->output_dir));
     TRY(visit_units(c, guard, (void *)f));
     for (int i = 0; has_vocabulary(c) && i < c->pass.tokenizer->n_files; i++) {
         char path[2 * FILE_PATH_BYTES];
         snprintf(path, sizeof path, "%s/%s", c->output_dir, c->pass.tokenizer->files[i].name);
-        TRY(input_guard_check_file(f, "--output_dir", path));
+        TRY(input_files_check_output(f, "--output_dir", path));
     }
     return status_ok();
 }

@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { PACK_MOST = 3 };
@@ -33,5 +34,27 @@ struct pack_row {
 
 /* Makes rows[*n_rows]; free() them. */
 struct status pack_sequences(struct pack_row **rows, int64_t *n_rows, const struct pack_problem *p);
+
+/* Counts of the lists of lengths that share a row, for the metadata of packed data. */
+enum { PACK_STRATEGIES_TOP = 8 };
+
+struct pack_strategies {
+    struct pack_strategy {
+        uint64_t lengths; /* 20 bits each, longest first */
+        int64_t n;        /* packs that have them */
+    } * sorted;           /* [n] by lengths */
+    int64_t n;
+    size_t capacity;
+};
+
+/* Counts the list of a row.  STATUS_MEMORY. */
+struct status pack_strategies_count(struct pack_strategies *s, const struct pack_row *row,
+                                    const int32_t *lengths);
+
+/* The numbers of the most common ones, ties by number; -1 if there are fewer. */
+void pack_strategies_top(const struct pack_strategies *s, int64_t top[PACK_STRATEGIES_TOP]);
+
+/* Safe on a zeroed struct. */
+void pack_strategies_fini(struct pack_strategies *s);
 
 #endif

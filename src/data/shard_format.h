@@ -39,8 +39,8 @@ size_t shard_format_bytes(const struct shard_shape *shape);
  * the message. */
 struct status shard_format_check(const struct shard_shape *shape, const char *path);
 
-/* Measures a file.  It calls libhdf5, so only data/shard_serve may call it, or code that wrote the file
- * itself. */
+/* Measures a file.  It calls libhdf5, so only the process of data/shard_process may call it, or code that
+ * wrote the file itself. */
 struct status shard_format_measure(struct shard_shape *shape, const char *path);
 
 /* Appends the sequences of record `index` of the shard in `memory`, with keys sequence_key, sequence_key + 1,
@@ -54,5 +54,18 @@ int64_t shard_format_count_sequences(const struct shard_shape *shape, const void
 /* Adds each label of the shard to counts[label]; labels outside [0, vocab_size) are left out. */
 void shard_format_count_labels(double *counts, int64_t vocab_size, const struct shard_shape *shape,
                                const void *memory);
+
+/* The place of a sequence: a record, its number in the record, and the tokens and predictions before it
+ * there. */
+struct shard_place {
+    int64_t record;
+    int slot;
+    int64_t at, masked_at;
+};
+
+/* Writes the one sequence of `b` into the arrays of a shard in `memory`, which are zero where nothing was
+ * written. */
+void shard_format_put(void *memory, const struct shard_shape *shape, const struct shard_place *t,
+                      const struct batch *b);
 
 #endif

@@ -1,8 +1,7 @@
 #include "data/shard_packer.h"
 
 #include "core/rng.h"
-#include "data/pack_strategies.h"
-#include "data/shard_rows.h"
+#include "data/pack.h"
 #include "io/file.h"
 #include "io/temporary.h"
 
@@ -144,7 +143,7 @@ static struct status put_row(struct packing_run *r, const struct input *in, cons
     for (place.slot = 0; place.slot < row->n; place.slot++) {
         int64_t i = row->sequences[place.slot];
         TRY(take(r, in, i));
-        shard_rows_put(r->memory, &r->shape, &place, &r->one);
+        shard_format_put(r->memory, &r->shape, &place, &r->one);
         place.at += in->lengths[i];
         place.masked_at += in->masked[i];
     }

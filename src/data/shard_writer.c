@@ -6,8 +6,8 @@
 #include "core/rng.h"
 #include "core/stop.h"
 #include "data/bert/bert_records.h"
-#include "data/pack_strategies.h"
-#include "data/shard_rows.h"
+#include "data/pack.h"
+#include "data/shard_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,7 +173,7 @@ struct rows {
 static void take_row(void *context, int64_t i, const struct batch *b)
 {
     const struct rows *r = context;
-    shard_rows_put(r->memory, &r->layout->shape, &r->layout->targets[i], b);
+    shard_format_put(r->memory, &r->layout->shape, &r->layout->targets[i], b);
 }
 
 static struct status fill_and_write(struct writer *w, const struct layout *layout, int64_t shard,

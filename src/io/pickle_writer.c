@@ -55,9 +55,9 @@ void pickle_put_real(struct buf *b, double value)
     }
 }
 
-void pickle_put_true(struct buf *b)
+void pickle_put_bool(struct buf *b, bool value)
 {
-    put(b, NEWTRUE);
+    put(b, value ? NEWTRUE : NEWFALSE);
 }
 
 void pickle_put_none(struct buf *b)
@@ -74,11 +74,6 @@ void pickle_put_list(struct buf *b)
 void pickle_put_list_end(struct buf *b)
 {
     put(b, APPENDS);
-}
-
-void pickle_put_false(struct buf *b)
-{
-    put(b, NEWFALSE);
 }
 
 void pickle_put_global(struct buf *b, const char *module, const char *name)
@@ -154,10 +149,27 @@ void pickle_put_key_none(struct buf *b, const char *key)
     pickle_put_none(b);
 }
 
-void pickle_put_key_list(struct buf *b, const char *key)
+void pickle_put_key_bool(struct buf *b, const char *key, bool value)
+{
+    pickle_put_text(b, key);
+    pickle_put_bool(b, value);
+}
+
+void pickle_put_key_dict_begin(struct buf *b, const char *key)
+{
+    pickle_put_text(b, key);
+    pickle_put_dict_begin(b);
+}
+
+void pickle_put_key_list_begin(struct buf *b, const char *key)
 {
     pickle_put_text(b, key);
     pickle_put_list(b);
+}
+
+void pickle_put_key_list(struct buf *b, const char *key)
+{
+    pickle_put_key_list_begin(b, key);
     pickle_put_list_end(b);
 }
 

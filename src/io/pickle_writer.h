@@ -16,8 +16,7 @@ void pickle_put_end(struct buf *b); /* the value left is the result */
 void pickle_put_text(struct buf *b, const char *text);
 void pickle_put_int(struct buf *b, int64_t value);
 void pickle_put_real(struct buf *b, double value);
-void pickle_put_false(struct buf *b);
-void pickle_put_true(struct buf *b);
+void pickle_put_bool(struct buf *b, bool value);
 void pickle_put_none(struct buf *b);
 void pickle_put_global(struct buf *b, const char *module, const char *name); /* a function or a class */
 
@@ -40,7 +39,12 @@ void pickle_put_key_int(struct buf *b, const char *key, int64_t value);
 void pickle_put_key_real(struct buf *b, const char *key, double value);
 void pickle_put_key_text(struct buf *b, const char *key, const char *text);
 void pickle_put_key_none(struct buf *b, const char *key);
+void pickle_put_key_bool(struct buf *b, const char *key, bool value);
 void pickle_put_key_list(struct buf *b, const char *key);
+
+/* A key, and the beginning of its dict or list. */
+void pickle_put_key_dict_begin(struct buf *b, const char *key);
+void pickle_put_key_list_begin(struct buf *b, const char *key);
 
 /* Gives the object below it the attributes that a dict has. */
 void pickle_put_attributes(struct buf *b);

@@ -70,7 +70,7 @@ void torch_writer_put_tensor(struct torch_writer *w, tensor t)
     pickle_put_int(b, 0);
     put_sizes(b, t.dims, t.n_dims);
     put_sizes(b, t.strides, t.n_dims);
-    pickle_put_false(b);
+    pickle_put_bool(b, false);
     pickle_put_ordered_dict(b);
     pickle_put_tuple(b);
     pickle_put_call(b);

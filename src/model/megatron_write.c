@@ -162,8 +162,7 @@ static int64_t stage_of(const struct writing *w, int64_t module)
 /* The shapes of what a stage has; its last one has the embeddings too, which the loss reads. */
 static void put_shapes(struct buf *b, const struct writing *w, int64_t stage)
 {
-    pickle_put_text(b, "param_shapes");
-    pickle_put_list(b);
+    pickle_put_key_list_begin(b, "param_shapes");
     pickle_put_ordered_dict(b);
     pickle_put_mark(b);
     for (int last = 0; last < 2; last++) {
@@ -248,8 +247,7 @@ static struct status write_states(const struct writing *w, int64_t stage, int64_
     pickle_put_key_int(b, "global_samples", 0);
     pickle_put_key_int(b, "dp_world_size", 1);
     pickle_put_key_int(b, "mp_world_size", w->n_ranks * w->n_stages);
-    pickle_put_text(b, "ds_config");
-    pickle_put_dict_begin(b);
+    pickle_put_key_dict_begin(b, "ds_config");
     pickle_put_items(b);
     pickle_put_key_text(b, "ds_version", ZERO_FOLDER_VERSION);
     put_args(b, w);

@@ -11,7 +11,6 @@
 #define KILN_MODEL_MODEL_DIR_H
 
 #include "text/tokenizer.h"
-#include "model/weight_sink.h"
 #include "model/weight_source.h"
 #include "model/load_report.h"
 #include "model/model_files.h"

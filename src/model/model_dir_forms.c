@@ -1,7 +1,6 @@
 #include "model/model_dir_forms.h"
 
 #include "io/gguf_types.h"
-#include "io/pickle_writer.h"
 #include "model/checkpoint.h"
 #include "model/foreign_moments.h"
 #include "model/model_progress.h"
@@ -77,31 +76,6 @@ bool model_dir_form_has(struct model_dir_form form, const char *name)
     return strcmp(name, file) == 0 || (is_folder && strcmp(name, "latest") == 0);
 }
 
-static struct status no_form(const struct model_dir_contents *c, const char *what)
-{
-    return status_error(STATUS_UNAVAILABLE, "kiln does not write models of the kind %s %s", c->family->name,
-                        what);
-}
-
-/* ---- ckpt_STEP.pt ---- */
-
-/* A vocabulary that is larger than its pieces already keeps its number of rows, rounded up; else the number
- * of pieces is written, which readers round up themselves. */
-struct status model_dir_script_config(void **config, const struct model_dir_contents *c)
-{
-    *config = NULL;
-    if (c->family->script == NULL || c->family->old_config == NULL) {
-        return no_form(c, "for PyTorch's scripts");
-    }
-    *config = malloc(c->family->config_bytes);
-    FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for a configuration");
-    memcpy(*config, c->config, c->family->config_bytes);
-    if (c->family->sizes(c->config).vocab_size != c->tokenizer->n) {
-        c->family->set_words(*config, script_params_rows(c), c->tokenizer->n);
-    }
-    return status_ok();
-}
-
 struct status model_dir_padded_config(void **config, const struct model_dir_contents *c, int64_t rows)
 {
     *config = malloc(c->family->config_bytes);
@@ -109,35 +83,6 @@ struct status model_dir_padded_config(void **config, const struct model_dir_cont
     memcpy(*config, c->config, c->family->config_bytes);
     c->family->set_words(*config, rows, c->tokenizer->n);
     return status_ok();
-}
-
-struct status model_dir_write_script(const char *path, const struct model_dir_contents *c)
-{
-    struct script_params params;
-    struct torch_writer w;
-    TRY(script_params_init(&params, c, c->progress != NULL));
-    torch_writer_init(&w);
-    pickle_put_dict(&w.pickle);
-    pickle_put_mark(&w.pickle);
-    pickle_put_text(&w.pickle, "model");
-    struct status made = script_optimizer_put_model(&w, &params);
-    if (c->progress != NULL) {
-        script_optimizer_put(&w, &params);
-    }
-    pickle_put_items(&w.pickle);
-    struct status written = torch_writer_commit(&w, path);
-    script_params_fini(&params);
-    return failed(made) ? made : written;
-}
-
-struct status model_dir_write_deepspeed(const char *path, const struct model_dir_contents *c)
-{
-    struct script_params params;
-    CHECK(c->progress != NULL, "a folder of DeepSpeed without a state of a run");
-    TRY(script_params_init(&params, c, true));
-    struct status s = script_optimizer_write_folder(path, &params);
-    script_params_fini(&params);
-    return s;
 }
 
 /* ---- reading back ---- */

@@ -3,8 +3,7 @@
 #ifndef KILN_MODEL_MODEL_DIR_FORMS_H
 #define KILN_MODEL_MODEL_DIR_FORMS_H
 
-#include "io/torch_writer.h"
-#include "model/script_params.h"
+#include "model/model_dir.h"
 
 /* Name of the form for messages: "a model in PyTorch's form". */
 const char *model_dir_form_name(struct model_dir_form form);
@@ -14,16 +13,15 @@ const char *model_dir_form_name(struct model_dir_form form);
 bool model_dir_form_has(struct model_dir_form form, const char *name);
 
 /* The configuration that goes along with the weights of MODEL_DIR_SCRIPT, whose vocabulary is rounded up; the
- * caller frees it. */
+ * caller frees it.  STATUS_UNAVAILABLE: the family has no such form. */
 struct status model_dir_script_config(void **config, const struct model_dir_contents *c);
 
 /* The configuration with `rows` rows of words; the caller frees it. */
 struct status model_dir_padded_config(void **config, const struct model_dir_contents *c, int64_t rows);
 
-/* Write the weights to the file `path`.  STATUS_UNAVAILABLE: the family has no such form. */
+/* Write the weights, of a family that has such a configuration, to the file `path`, or the directory. */
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c);
-struct status model_dir_write_deepspeed(const char *path,
-                                        const struct model_dir_contents *c); /* a directory */
+struct status model_dir_write_deepspeed(const char *path, const struct model_dir_contents *c);
 
 /* Writes a GGUF file, whose general.name is `name`.  The table of words has one row for each piece of the
  * tokenizer.  Matrices whose rows are no complete blocks of Q8_0 are F16 there, and a log line says how many.
@@ -37,16 +35,5 @@ int64_t megatron_write_rows(const struct model_dir_contents *c);
  * repeat its last row, as Megatron's own tools fill them: its loss counts them.  STATUS_UNAVAILABLE: the
  * family has no such form; STATUS_USAGE: the ranks or stages do not divide it. */
 struct status megatron_write(const char *directory, const struct model_dir_contents *c);
-
-/* Puts the state that the replaced scripts keep of a run in ckpt_N.pt, apart from its model: the keys
- * "optimizer", "master params", "files", "epoch" and "data_loader", in an open dict. */
-void script_optimizer_put(struct torch_writer *w, const struct script_params *params);
-
-/* Writes DIRECTORY/latest and DIRECTORY/STEP/ with the states of the model and those of each rank, as ZeRO 1
- * of DeepSpeed does. */
-struct status script_optimizer_write_folder(const char *directory, const struct script_params *params);
-
-/* Puts the state dict of the model, copies too. */
-struct status script_optimizer_put_model(struct torch_writer *w, const struct script_params *params);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef KILN_PASS_WEIGHT_WINDOW_H
 #define KILN_PASS_WEIGHT_WINDOW_H
 
-#include "model/weight_sink.h"
+#include "model/weight_source.h"
 #include "pass/network.h"
 
 struct weight_window {

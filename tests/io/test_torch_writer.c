@@ -141,7 +141,7 @@ static void test_pickle(void)
     pickle_put_text(&b, "call");
     pickle_put_global(&b, "torch", "f");
     pickle_put_mark(&b);
-    pickle_put_false(&b);
+    pickle_put_bool(&b, false);
     pickle_put_dict(&b);
     pickle_put_tuple(&b);
     pickle_put_call(&b);

@@ -32,40 +32,29 @@ static bool find_prefix(char prefix[FILE_PATH_BYTES], const char *path)
     return (path[n] != '\0' || !file_exists(path)) && file_exists(index);
 }
 
-static struct status open_bundle(struct tensor_file *f, const char *prefix)
+/* Sets the tensors of an open file. */
+static struct status list(struct tensor_file *f, const struct stored_tensor *tensors, int n)
 {
-    f->format = TENSOR_FILE_BUNDLE;
-    TRY(tf_bundle_open(&f->bundle, prefix));
-    f->tensors = f->bundle.tensors;
-    f->n = f->bundle.n;
+    f->tensors = tensors;
+    f->n = n;
     return status_ok();
 }
 
-static struct status open_torch(struct tensor_file *f, const char *path)
+static struct status open_as(struct tensor_file *f, enum tensor_file_format format, const char *path)
 {
-    f->format = TENSOR_FILE_TORCH;
-    TRY(torch_file_open(&f->torch, path));
-    f->tensors = f->torch.tensors;
-    f->n = f->torch.n;
-    return status_ok();
-}
-
-static struct status open_safetensors(struct tensor_file *f, const char *path)
-{
-    f->format = TENSOR_FILE_SAFETENSORS;
-    TRY(safetensors_open(&f->safetensors, path));
-    f->tensors = f->safetensors.entries;
-    f->n = f->safetensors.n;
-    return status_ok();
-}
-
-static struct status open_gguf(struct tensor_file *f, const char *path)
-{
-    f->format = TENSOR_FILE_GGUF;
-    TRY(gguf_file_open(&f->gguf, path));
-    f->tensors = f->gguf.tensors;
-    f->n = f->gguf.n;
-    return status_ok();
+    f->format = format;
+    switch (format) {
+    case TENSOR_FILE_TORCH:
+        TRY(torch_file_open(&f->torch, path));
+        return list(f, f->torch.tensors, f->torch.n);
+    case TENSOR_FILE_GGUF: TRY(gguf_file_open(&f->gguf, path)); return list(f, f->gguf.tensors, f->gguf.n);
+    case TENSOR_FILE_BUNDLE:
+        TRY(tf_bundle_open(&f->bundle, path));
+        return list(f, f->bundle.tensors, f->bundle.n);
+    default:
+        TRY(safetensors_open(&f->safetensors, path));
+        return list(f, f->safetensors.entries, f->safetensors.n);
+    }
 }
 
 bool tensor_file_recognize(enum tensor_file_format *format, const void *bytes, size_t n)
@@ -83,18 +72,15 @@ static struct status open_by_beginning(struct tensor_file *f, const char *path)
     TRY(file_map_open(&map, path));
     (void)tensor_file_recognize(&format, map.data, map.n);
     file_map_close(&map);
-    switch (format) {
-    case TENSOR_FILE_TORCH: return open_torch(f, path);
-    case TENSOR_FILE_GGUF: return open_gguf(f, path);
-    default: return open_safetensors(f, path);
-    }
+    return open_as(f, format, path);
 }
 
 struct status tensor_file_open(struct tensor_file *f, const char *path)
 {
     char prefix[FILE_PATH_BYTES];
     *f = (struct tensor_file){0};
-    struct status s = find_prefix(prefix, path) ? open_bundle(f, prefix) : open_by_beginning(f, path);
+    struct status s =
+        find_prefix(prefix, path) ? open_as(f, TENSOR_FILE_BUNDLE, prefix) : open_by_beginning(f, path);
     if (failed(s)) {
         tensor_file_close(f);
     }

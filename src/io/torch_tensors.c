@@ -1,5 +1,6 @@
 #include "io/torch_tensors.h"
 
+#include "core/array.h"
 #include "core/bytes.h"
 
 #include <stdio.h>
@@ -448,7 +449,8 @@ enum { MAX_DEPTH = 32, MAX_STEPS = 1 << 24, STEPS_OF_A_PART = 16 };
 
 struct walk {
     struct stored_tensor *tensors; /* [n] */
-    int n, capacity;
+    int n;
+    size_t capacity;
     struct pickle *pickle;
     const char *source;
     int64_t n_steps;
@@ -460,13 +462,8 @@ static struct status add_tensor(struct walk *w, const struct stored_tensor *t)
 {
     FAIL_IF(w->n == TORCH_MAX_TENSORS, STATUS_DATA, "%s has more than %d tensors", w->source,
             TORCH_MAX_TENSORS);
-    if (w->n == w->capacity) {
-        int capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
-        struct stored_tensor *grown = realloc(w->tensors, (size_t)capacity * sizeof *grown);
-        FAIL_IF(grown == NULL, STATUS_MEMORY, "out of memory for the list of tensors of %s", w->source);
-        w->tensors = grown;
-        w->capacity = capacity;
-    }
+    FAIL_IF(!ARRAY_RESERVE(w->tensors, w->capacity, w->n + 1), STATUS_MEMORY,
+            "out of memory for the list of tensors of %s", w->source);
     w->tensors[w->n] = *t;
     w->tensors[w->n].name =
         w->path_bytes == 0 ? "tensor" : bump_copy(&w->pickle->memory, w->path, w->path_bytes);

@@ -35,23 +35,23 @@ static void put_storage(struct buf *b, int key, int64_t n_elements)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", key);
-    pickle_put_mark(b);
+    pickle_put(b, MARK);
     pickle_put_text(b, "storage");
     pickle_put_global(b, "torch", "FloatStorage");
     pickle_put_text(b, text);
     pickle_put_text(b, "cpu");
     pickle_put_int(b, n_elements);
-    pickle_put_tuple(b);
-    pickle_put_outside(b);
+    pickle_put(b, TUPLE);
+    pickle_put(b, BINPERSID);
 }
 
 static void put_sizes(struct buf *b, const int64_t *sizes, int n)
 {
-    pickle_put_mark(b);
+    pickle_put(b, MARK);
     for (int i = 0; i < n; i++) {
         pickle_put_int(b, sizes[i]);
     }
-    pickle_put_tuple(b);
+    pickle_put(b, TUPLE);
 }
 
 /* torch._utils._rebuild_tensor_v2(storage, first element, sizes, strides, requires_grad, hooks) */
@@ -65,15 +65,15 @@ void torch_writer_put_tensor(struct torch_writer *w, tensor t)
         return;
     }
     pickle_put_global(b, "torch._utils", "_rebuild_tensor_v2");
-    pickle_put_mark(b);
+    pickle_put(b, MARK);
     put_storage(b, storage_of(w, n), tensor_count(t));
     pickle_put_int(b, 0);
     put_sizes(b, t.dims, t.n_dims);
     put_sizes(b, t.strides, t.n_dims);
     pickle_put_bool(b, false);
     pickle_put_ordered_dict(b);
-    pickle_put_tuple(b);
-    pickle_put_call(b);
+    pickle_put(b, TUPLE);
+    pickle_put(b, REDUCE);
 }
 
 void torch_writer_init(struct torch_writer *w)
@@ -85,21 +85,21 @@ void torch_writer_init(struct torch_writer *w)
 void torch_writer_put_dict(struct torch_writer *w, const struct torch_item *items, int n)
 {
     pickle_put_ordered_dict(&w->pickle);
-    pickle_put_mark(&w->pickle);
+    pickle_put(&w->pickle, MARK);
     for (int i = 0; i < n; i++) {
         pickle_put_text(&w->pickle, items[i].name);
         torch_writer_put_tensor(w, items[i].value);
     }
-    pickle_put_items(&w->pickle);
+    pickle_put(&w->pickle, SETITEMS);
 }
 
 void torch_writer_put_size(struct buf *pickle, tensor shape)
 {
     pickle_put_global(pickle, "torch", "Size");
-    pickle_put_mark(pickle);
+    pickle_put(pickle, MARK);
     put_sizes(pickle, shape.dims, shape.n_dims);
-    pickle_put_tuple(pickle);
-    pickle_put_call(pickle);
+    pickle_put(pickle, TUPLE);
+    pickle_put(pickle, REDUCE);
 }
 
 /* The torch_source of a writer whose tensors were put with their values. */
@@ -143,7 +143,7 @@ static struct status write_archive(const struct torch_writer *w, const char *pat
 struct status torch_writer_commit_from(struct torch_writer *w, const char *path, torch_source *source,
                                        void *context)
 {
-    pickle_put_end(&w->pickle);
+    pickle_put(&w->pickle, STOP);
     struct status s = write_archive(w, path, source, context);
     buf_fini(&w->pickle);
     buf_fini(&w->tensors);

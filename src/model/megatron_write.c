@@ -164,7 +164,7 @@ static void put_shapes(struct buf *b, const struct writing *w, int64_t stage)
 {
     pickle_put_key_list_begin(b, "param_shapes");
     pickle_put_ordered_dict(b);
-    pickle_put_mark(b);
+    pickle_put(b, MARK);
     for (int last = 0; last < 2; last++) {
         for (int i = 0; i < w->tensors.n; i++) {
             const char *rest;
@@ -178,8 +178,8 @@ static void put_shapes(struct buf *b, const struct writing *w, int64_t stage)
             }
         }
     }
-    pickle_put_items(b);
-    pickle_put_list_end(b);
+    pickle_put(b, SETITEMS);
+    pickle_put(b, APPENDS);
 }
 
 /* Dim 0 of the complete tensor with this end of a name; 0: there is none. */
@@ -202,9 +202,9 @@ static void put_args(struct buf *b, const struct writing *w)
     int64_t hidden = rows_of(w, "input_layernorm.bias"), positions = rows_of(w, "position_embeddings.weight");
     pickle_put_text(b, "args");
     pickle_put_global(b, "argparse", "Namespace");
-    pickle_put_mark(b);
-    pickle_put_tuple(b);
-    pickle_put_call(b);
+    pickle_put(b, MARK);
+    pickle_put(b, TUPLE);
+    pickle_put(b, REDUCE);
     pickle_put_dict_begin(b);
     pickle_put_key_int(b, "num_layers", w->n_layers);
     pickle_put_key_int(b, "hidden_size", hidden);
@@ -220,8 +220,8 @@ static void put_args(struct buf *b, const struct writing *w)
     pickle_put_key_int(b, "iteration", w->c->form.step);
     pickle_put_key_int(b, "consumed_train_samples", 0);
     pickle_put_key_int(b, "consumed_valid_samples", 0);
-    pickle_put_items(b);
-    pickle_put_attributes(b);
+    pickle_put(b, SETITEMS);
+    pickle_put(b, BUILD);
 }
 
 /* mp_rank_KK_model_states.pt, as PipelineEngine of DeepSpeed saves and loads it: weights are in the layer
@@ -248,13 +248,13 @@ static struct status write_states(const struct writing *w, int64_t stage, int64_
     pickle_put_key_int(b, "dp_world_size", 1);
     pickle_put_key_int(b, "mp_world_size", w->n_ranks * w->n_stages);
     pickle_put_key_dict_begin(b, "ds_config");
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     pickle_put_key_text(b, "ds_version", ZERO_FOLDER_VERSION);
     put_args(b, w);
     pickle_put_key_real(b, "checkpoint_version", 3);
     pickle_put_key_int(b, "iteration", w->c->form.step);
     pickle_put_key_int(b, "tokens", 0);
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     return torch_writer_commit(&file, path);
 }
 
@@ -307,7 +307,7 @@ static struct status write_kept(struct writing *w, int i, const char *folder, co
     if (cut != MEGATRON_COPIED) {
         pickle_put_key_int(&file.pickle, "cat_dim", cut == MEGATRON_BY_COL);
     }
-    pickle_put_items(&file.pickle);
+    pickle_put(&file.pickle, SETITEMS);
     return torch_writer_commit(&file, path);
 }
 

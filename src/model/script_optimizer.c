@@ -165,7 +165,7 @@ static void put_moments(struct torch_writer *w, tensor exp_avg, tensor exp_avg_s
     torch_writer_put_tensor(w, exp_avg);
     pickle_put_text(&w->pickle, "exp_avg_sq");
     torch_writer_put_tensor(w, exp_avg_sq);
-    pickle_put_items(&w->pickle);
+    pickle_put(&w->pickle, SETITEMS);
 }
 
 /* A group of parameters [first, first + n), with all that the scripts' LAMB, LANS and AdamW look up in it:
@@ -177,10 +177,10 @@ static void put_group(struct buf *b, const struct model_progress *p, bool decaye
     pickle_put_key_real(b, "lr", p->learning_rate);
     pickle_put_key_real(b, "initial_lr", p->learning_rate);
     pickle_put_text(b, "betas");
-    pickle_put_mark(b);
+    pickle_put(b, MARK);
     pickle_put_real(b, 0.9);
     pickle_put_real(b, 0.999);
-    pickle_put_tuple(b);
+    pickle_put(b, TUPLE);
     pickle_put_key_real(b, "eps", 1e-6);
     pickle_put_key_real(b, "weight_decay", decayed ? p->weight_decay : 0);
     pickle_put_key_bool(b, "bias_correction", true);
@@ -191,8 +191,8 @@ static void put_group(struct buf *b, const struct model_progress *p, bool decaye
     for (int i = 0; i < n; i++) {
         pickle_put_int(b, first + i);
     }
-    pickle_put_list_end(b);
-    pickle_put_items(b);
+    pickle_put(b, APPENDS);
+    pickle_put(b, SETITEMS);
 }
 
 static bool is_of_group(const struct script_param *p, int group)
@@ -225,12 +225,12 @@ static void put_state_dict(struct torch_writer *w, const struct script_params *s
             }
         }
     }
-    pickle_put_items(&w->pickle);
+    pickle_put(&w->pickle, SETITEMS);
     pickle_put_key_list_begin(&w->pickle, "param_groups");
     put_group(&w->pickle, p, true, 0, n_first, p->step);
     put_group(&w->pickle, p, false, n_first, number - n_first, p->step);
-    pickle_put_list_end(&w->pickle);
-    pickle_put_items(&w->pickle);
+    pickle_put(&w->pickle, APPENDS);
+    pickle_put(&w->pickle, SETITEMS);
 }
 
 /* Puts the list of files after a number: the scripts begin with the file of that number. */
@@ -241,7 +241,7 @@ static void put_files(struct buf *b, const struct model_progress *p)
     for (int64_t i = 0; i < p->n_files; i++) {
         pickle_put_text(b, p->files[i]);
     }
-    pickle_put_list_end(b);
+    pickle_put(b, APPENDS);
     pickle_put_key_int(b, "epoch", 0);
 }
 
@@ -258,7 +258,7 @@ static void put_optimizer(struct torch_writer *w, const struct script_params *s)
             }
         }
     }
-    pickle_put_list_end(&w->pickle);
+    pickle_put(&w->pickle, APPENDS);
     put_files(&w->pickle, s->c->progress);
     pickle_put_key_none(&w->pickle, "data_loader");
 }
@@ -293,7 +293,7 @@ struct status model_dir_write_script(const char *path, const struct model_dir_co
     if (c->progress != NULL) {
         put_optimizer(&w, &params);
     }
-    pickle_put_items(&w.pickle);
+    pickle_put(&w.pickle, SETITEMS);
     struct status written = torch_writer_commit(&w, path);
     free(params.list);
     return failed(made) ? made : written;
@@ -306,16 +306,16 @@ static void put_shapes(struct buf *b, const struct script_params *s)
     pickle_put_key_list_begin(b, "param_shapes");
     for (int group = 0; group < N_GROUPS; group++) {
         pickle_put_ordered_dict(b);
-        pickle_put_mark(b);
+        pickle_put(b, MARK);
         for (int i = 0; i < s->n; i++) {
             if (is_of_group(&s->list[i], group)) {
                 pickle_put_text(b, s->list[i].name);
                 torch_writer_put_size(b, script_params_view(s, i, s->c->master));
             }
         }
-        pickle_put_items(b);
+        pickle_put(b, SETITEMS);
     }
-    pickle_put_list_end(b);
+    pickle_put(b, APPENDS);
 }
 
 /* Writes the file of the first rank, with the model and the position. */
@@ -334,17 +334,17 @@ static struct status write_states(const char *path, const struct script_params *
     pickle_put_key_dict_begin(b, "lr_scheduler");
     pickle_put_key_int(b, "last_epoch", p->step);
     pickle_put_key_int(b, "_step_count", p->step + 1);
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     pickle_put_key_list(b, "sparse_tensor_module_names");
     pickle_put_key_int(b, "skipped_steps", p->n_skipped);
     pickle_put_key_int(b, "global_steps", p->step);
     pickle_put_key_int(b, "dp_world_size", p->n_ranks);
     pickle_put_key_int(b, "mp_world_size", 1);
     pickle_put_key_dict_begin(b, "ds_config");
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     pickle_put_key_text(b, "ds_version", ZERO_FOLDER_VERSION);
     put_files(b, p);
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     struct status written = torch_writer_commit(&w, path);
     return failed(made) ? made : written;
 }
@@ -403,13 +403,13 @@ static void put_base(struct torch_writer *w, const struct model_progress *p,
         put_moments(w, part_of(&groups[g], PARAM_EXP_AVG, rank, groups[g].part),
                     part_of(&groups[g], PARAM_EXP_AVG_SQ, rank, groups[g].part), p->step - p->n_skipped);
     }
-    pickle_put_items(&w->pickle);
+    pickle_put(&w->pickle, SETITEMS);
     pickle_put_key_list_begin(&w->pickle, "param_groups");
     for (int g = 0; g < N_GROUPS; g++) {
         put_group(&w->pickle, p, g == 0, g, 1, p->step - p->n_skipped);
     }
-    pickle_put_list_end(&w->pickle);
-    pickle_put_items(&w->pickle);
+    pickle_put(&w->pickle, APPENDS);
+    pickle_put(&w->pickle, SETITEMS);
 }
 
 static void put_group_ints(struct buf *b, const char *key, int64_t first, int64_t second)
@@ -418,7 +418,7 @@ static void put_group_ints(struct buf *b, const char *key, int64_t first, int64_
     pickle_put_list(b);
     pickle_put_int(b, first);
     pickle_put_int(b, second);
-    pickle_put_list_end(b);
+    pickle_put(b, APPENDS);
 }
 
 static struct status write_rank(const char *path, const struct model_progress *p,
@@ -437,15 +437,15 @@ static struct status write_rank(const char *path, const struct model_progress *p
     for (int g = 0; g < N_GROUPS; g++) {
         torch_writer_put_tensor(&w, part_of(&groups[g], PARAM_WEIGHT, rank, own_part(&groups[g], rank)));
     }
-    pickle_put_list_end(b);
+    pickle_put(b, APPENDS);
     pickle_put_key_int(b, "zero_stage", 1);
     put_group_ints(b, "group_paddings", groups[0].part - own_part(&groups[0], rank),
                    groups[1].part - own_part(&groups[1], rank));
     put_group_ints(b, "partition_count", p->n_ranks, p->n_ranks);
     pickle_put_key_text(b, "ds_version", ZERO_FOLDER_VERSION);
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     pickle_put_key_text(b, "ds_version", ZERO_FOLDER_VERSION);
-    pickle_put_items(b);
+    pickle_put(b, SETITEMS);
     return torch_writer_commit(&w, path);
 }
 

@@ -131,27 +131,27 @@ static void test_pickle(void)
     struct pickle p;
     pickle_put_begin(&b);
     pickle_put_ordered_dict(&b);
-    pickle_put_mark(&b);
+    pickle_put(&b, MARK);
     pickle_put_text(&b, "numbers");
-    pickle_put_mark(&b);
+    pickle_put(&b, MARK);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         pickle_put_int(&b, numbers[i]);
     }
-    pickle_put_tuple(&b);
+    pickle_put(&b, TUPLE);
     pickle_put_text(&b, "call");
     pickle_put_global(&b, "torch", "f");
-    pickle_put_mark(&b);
+    pickle_put(&b, MARK);
     pickle_put_bool(&b, false);
-    pickle_put_dict(&b);
-    pickle_put_tuple(&b);
-    pickle_put_call(&b);
+    pickle_put(&b, EMPTY_DICT);
+    pickle_put(&b, TUPLE);
+    pickle_put(&b, REDUCE);
     pickle_put_text(&b, "outside");
-    pickle_put_mark(&b);
+    pickle_put(&b, MARK);
     pickle_put_text(&b, "it");
-    pickle_put_tuple(&b);
-    pickle_put_outside(&b);
-    pickle_put_items(&b);
-    pickle_put_end(&b);
+    pickle_put(&b, TUPLE);
+    pickle_put(&b, BINPERSID);
+    pickle_put(&b, SETITEMS);
+    pickle_put(&b, STOP);
     EXPECT_OK(buf_status(&b));
     EXPECT_OK(pickle_parse(&p, b.data, b.n, allowed, 2, "pickle"));
     EXPECT(p.n_read == b.n, "%zu of %zu bytes", p.n_read, b.n);
@@ -182,11 +182,11 @@ static struct status save(const char *path)
                                        {"empty", tensor_1d(vector + 5, DTYPE_F32, 0)}};
     struct torch_writer w;
     torch_writer_init(&w);
-    pickle_put_dict(&w.pickle);
-    pickle_put_mark(&w.pickle);
+    pickle_put(&w.pickle, EMPTY_DICT);
+    pickle_put(&w.pickle, MARK);
     pickle_put_text(&w.pickle, "model");
     torch_writer_put_dict(&w, items, 5);
-    pickle_put_items(&w.pickle);
+    pickle_put(&w.pickle, SETITEMS);
     return torch_writer_commit(&w, path);
 }
 

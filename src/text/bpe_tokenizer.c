@@ -13,27 +13,15 @@ struct vocabulary {
     struct buf files[2]; /* the bytes of the files */
 };
 
-static struct status scratch_create(void **scratch, const struct tokenizer *t)
+static struct status scratch_init(void *scratch, const struct tokenizer *t)
 {
     const struct vocabulary *v = t->vocabulary;
-    struct bpe_scratch *own = malloc(sizeof *own);
-    *scratch = NULL;
-    FAIL_IF(own == NULL, STATUS_MEMORY, "out of memory for a tokenizer");
-    struct status s = bpe_scratch_init(own, &v->bpe);
-    if (failed(s)) {
-        free(own);
-        return s;
-    }
-    *scratch = own;
-    return s;
+    return bpe_scratch_init(scratch, &v->bpe);
 }
 
-static void scratch_destroy(void *scratch)
+static void scratch_fini(void *scratch)
 {
-    if (scratch != NULL) {
-        bpe_scratch_fini(scratch);
-        free(scratch);
-    }
+    bpe_scratch_fini(scratch);
 }
 
 static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n)
@@ -132,8 +120,9 @@ const struct tokenizer_kind bpe_tokenizer_kind = {
     .file_names = file_names,
     .decodes_bytes = true,
     .special_names = special_names,
-    .scratch_create = scratch_create,
-    .scratch_destroy = scratch_destroy,
+    .scratch_bytes = sizeof(struct bpe_scratch),
+    .scratch_init = scratch_init,
+    .scratch_fini = scratch_fini,
     .encode = encode,
     .encode_ids = encode_ids,
     .decode = decode,

@@ -263,14 +263,22 @@ struct status tokenizer_scratch_init(struct tokenizer_scratch *s, const struct t
 {
     *s = (struct tokenizer_scratch){.tokenizer = t};
     FAIL_IF(t->n == 0, STATUS_DATA, "the model has no vocabulary, so kiln cannot encode text");
-    return t->kind->scratch_create(&s->own, t);
+    s->own = malloc(t->kind->scratch_bytes);
+    FAIL_IF(s->own == NULL, STATUS_MEMORY, "out of memory for a tokenizer");
+    struct status made = t->kind->scratch_init(s->own, t);
+    if (failed(made)) {
+        free(s->own);
+        s->own = NULL;
+    }
+    return made;
 }
 
 void tokenizer_scratch_fini(struct tokenizer_scratch *s)
 {
-    if (s->tokenizer != NULL) {
-        s->tokenizer->kind->scratch_destroy(s->own);
+    if (s->own != NULL) {
+        s->tokenizer->kind->scratch_fini(s->own);
     }
+    free(s->own);
     *s = (struct tokenizer_scratch){0};
 }
 

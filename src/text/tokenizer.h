@@ -76,9 +76,10 @@ struct tokenizer_kind {
     /* [SPECIAL_COUNT] the usual texts of special tokens, where no file says; NULL: the kind has found them */
     const char *const (*special_names)[2];
 
-    /* The scratch of a thread, which may read `t` until it is destroyed. */
-    struct status (*scratch_create)(void **scratch, const struct tokenizer *t);
-    void (*scratch_destroy)(void *scratch); /* safe on NULL */
+    /* The scratch of a thread, which may read `t` until its fini. */
+    size_t scratch_bytes;
+    struct status (*scratch_init)(void *scratch, const struct tokenizer *t);
+    void (*scratch_fini)(void *scratch);
     struct status (*encode)(void *scratch, struct token_list *out, const char *text, size_t n);
     struct status (*encode_ids)(void *scratch, struct id_list *out, const char *text, size_t n);
 

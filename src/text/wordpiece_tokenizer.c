@@ -7,26 +7,14 @@
 
 #include <stdlib.h>
 
-static struct status scratch_create(void **scratch, const struct tokenizer *t)
+static struct status scratch_init(void *scratch, const struct tokenizer *t)
 {
-    struct wordpiece_scratch *own = malloc(sizeof *own);
-    *scratch = NULL;
-    FAIL_IF(own == NULL, STATUS_MEMORY, "out of memory for a tokenizer");
-    struct status s = wordpiece_scratch_init(own, t->vocabulary, t->lower_case);
-    if (failed(s)) {
-        free(own);
-        return s;
-    }
-    *scratch = own;
-    return s;
+    return wordpiece_scratch_init(scratch, t->vocabulary, t->lower_case);
 }
 
-static void scratch_destroy(void *scratch)
+static void scratch_fini(void *scratch)
 {
-    if (scratch != NULL) {
-        wordpiece_scratch_fini(scratch);
-        free(scratch);
-    }
+    wordpiece_scratch_fini(scratch);
 }
 
 static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n)
@@ -92,8 +80,9 @@ const struct tokenizer_kind wordpiece_tokenizer_kind = {
     .name = "WordPiece",
     .file_names = file_names,
     .has_letter_case = true,
-    .scratch_create = scratch_create,
-    .scratch_destroy = scratch_destroy,
+    .scratch_bytes = sizeof(struct wordpiece_scratch),
+    .scratch_init = scratch_init,
+    .scratch_fini = scratch_fini,
     .encode = encode,
     .encode_ids = encode_ids,
     .decode = decode,

@@ -1,6 +1,6 @@
 #include "data/shard_set.h"
 
-#include "data/bert/bert_form.h"
+#include "data/bert/bert_loader.h"
 #include "io/hdf5_file.h"
 #include "text/tokenizer_files.h"
 
@@ -26,7 +26,7 @@ struct status shard_set_check(const struct shard_set_config *c)
 {
     struct bert_loader_config samples;
     TRY(sample_config(&samples, c));
-    TRY(bert_form_check(&samples));
+    TRY(bert_loader_check(&samples));
     return hdf5_file_version() != NULL
                ? status_ok()
                : status_error(STATUS_USAGE, "this kiln was built without HDF5 (libhdf5-dev was missing, or "

@@ -1,7 +1,7 @@
 /* Tests of data/bert/bert_loader and data/text_batch: steps are a pure function, cuts into micro-batches
  * change only the cut, an epoch visits every sample once, and every field of a batch is what its head
  * says. */
-#include "data/bert/bert_form.h"
+#include "data/bert/bert_loader.h"
 #include "fixture_loader.h"
 
 enum { VOCAB = 60000 };
@@ -240,7 +240,7 @@ static void ranks_make_their_part(const struct indexed *store)
     EXPECT_OK(bert_loader_step(&l, 7, &all));
     int64_t n_tokens = 0;
     for (int rank = 0; rank < 3; rank++) {
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &text_batch_layout, bert_form_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &text_batch_layout, bert_loader_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         struct batch_step wanted = batch_step_part(&all, rank, 3);
         EXPECT(part.n_micro == wanted.n_micro && part.n_micro >= 1 && part.n_all_micro == 4, "%lld of %lld",
@@ -250,7 +250,7 @@ static void ranks_make_their_part(const struct indexed *store)
         }
         n_tokens += part.n_tokens;
         batch_step_fini(&part);
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &text_batch_layout, bert_form_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &text_batch_layout, bert_loader_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         EXPECT(part.n_micro == (rank == 0 ? 2 : 1), "%lld in turn", (long long)part.n_micro);
         for (int64_t k = 0; k < part.n_micro; k++) {
@@ -308,8 +308,8 @@ static void heldout_batches_are_fixed(const struct indexed *store)
     c.seed = 43;
     EXPECT_OK(bert_loader_open(&b, c));
     struct batch x, y;
-    EXPECT_OK(text_batch_init(&x, bert_form_limits(&c)));
-    EXPECT_OK(text_batch_init(&y, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&x, bert_loader_limits(&c)));
+    EXPECT_OK(text_batch_init(&y, bert_loader_limits(&c)));
     EXPECT(bert_loader_source(&a).heldout_batches(&a, 10) == 3 &&
                bert_loader_source(&a).heldout_batches(&a, 8) == 2,
            "10 samples by 4");
@@ -508,8 +508,8 @@ static void positions_are_shifted(const struct indexed *store)
     }
     EXPECT_NEAR((double)n_first / (double)n, 0.5 + 0.5 / (POSITIONS - 48 + 1), 0.1);
     EXPECT(n_last > 0, "the last position is never reached");
-    EXPECT_OK(text_batch_init(&heldout, bert_form_limits(&c)));
-    EXPECT_OK(text_batch_init(&usual_heldout, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&heldout, bert_loader_limits(&c)));
+    EXPECT_OK(text_batch_init(&usual_heldout, bert_loader_limits(&c)));
     EXPECT_OK(bert_loader_source(&l).heldout(&l, 4, 0, &heldout));
     EXPECT_OK(bert_loader_source(&plain).heldout(&plain, 4, 0, &usual_heldout));
     same_batches(&heldout, &usual_heldout);
@@ -563,7 +563,7 @@ static void masks_change_with_the_run(const struct indexed *store)
     }
     EXPECT_NEAR(masked_in_step(&l, &step, 101), 0.15, 0.01);
     for (int i = 0; i < 2; i++) {
-        EXPECT_OK(text_batch_init(&held[i], bert_form_limits(&c)));
+        EXPECT_OK(text_batch_init(&held[i], bert_loader_limits(&c)));
         EXPECT_OK(bert_loader_source(&l).heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
     }
     same_batches(&held[0], &held[1]);

@@ -2,7 +2,6 @@
  * stream, and every kind of damage is named. */
 #include "fixture_store.h"
 
-#include "data/bert/bert_form.h"
 #include "data/bert/bert_loader.h"
 #include "data/bert/bert_records.h"
 
@@ -242,7 +241,7 @@ int main(void)
     struct batch batch;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
-    EXPECT_OK(text_batch_init(&batch, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&batch, bert_loader_limits(&c)));
     for (int64_t s = 1; s <= 50; s++) {
         EXPECT_OK(bert_loader_step(&l, s, &step));
         to_padded(&padded, &step.micro[0]);

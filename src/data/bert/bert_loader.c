@@ -1,7 +1,6 @@
 #include "data/bert/bert_loader.h"
 
 #include "core/rng.h"
-#include "data/bert/bert_form.h"
 #include "data/bert/masking.h"
 #include "data/bert/nsp.h"
 
@@ -61,15 +60,84 @@ static struct status find_continuing(struct bert_loader *l)
     return status_ok();
 }
 
+/* ---- the form of sequences: the arithmetic of a configuration, without a token of the store ---- */
+
+enum { MIN_SEQ_LENGTH = 5 }; /* one token in each segment of [CLS] A [SEP] B [SEP] */
+
+static struct status check_sizes(const struct bert_loader_config *c)
+{
+    FAIL_IF(c->max_seq_length < MIN_SEQ_LENGTH, STATUS_USAGE,
+            "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]", (long long)c->max_seq_length,
+            MIN_SEQ_LENGTH);
+    FAIL_IF(c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->max_seq_length, STATUS_USAGE,
+            "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
+            (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
+    TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
+    int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
+    int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->max_seq_length;
+    FAIL_IF(n > most || c->train_batch_size > INT32_MAX, STATUS_USAGE,
+            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); "
+            "raise gradient_accumulation_steps",
+            (long long)n, (long long)c->max_seq_length, (long long)most);
+    return status_ok();
+}
+
+struct status bert_loader_check(const struct bert_loader_config *c)
+{
+    TRY(check_sizes(c));
+    FAIL_IF(!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1), STATUS_USAGE,
+            "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
+    CHECK(c->n_groups <= 1 || c->gradient_accumulation_steps % c->n_groups == 0,
+          "%lld groups of %lld micro-batches", (long long)c->n_groups,
+          (long long)c->gradient_accumulation_steps);
+    FAIL_IF(c->even_masks && c->max_seq_length > MASKING_MOST_TURNS, STATUS_USAGE,
+            "even_masks needs sequences of at most %d tokens, but they may have %lld", MASKING_MOST_TURNS,
+            (long long)c->max_seq_length);
+    FAIL_IF(!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1), STATUS_USAGE,
+            "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
+    const int32_t special[] = {c->pad_id, c->cls_id, c->sep_id, c->mask_id};
+    for (int i = 0; i < 4; i++) {
+        CHECK(special[i] >= 0 && special[i] < c->vocab_size, "special token %d of %d", (int)special[i],
+              (int)c->vocab_size);
+    }
+    return status_ok();
+}
+
+/* The special tokens of a sequence: around a pair of ranges or, without next-sentence prediction, around
+ * one. */
+static struct input_form frame_of(const struct bert_loader_config *c)
+{
+    struct input_frame frame = input_frame_bert(c->cls_id, c->sep_id);
+    return c->no_nsp ? frame.one : frame.pair;
+}
+
+/* The most tokens of a sequence without the special ones. */
+static int64_t most_tokens(const struct bert_loader_config *c)
+{
+    struct input_form frame = frame_of(c);
+    return c->max_seq_length - input_form_n_special(&frame);
+}
+
+/* Sequences of a micro-batch. */
+static int64_t micro_size(const struct bert_loader_config *c)
+{
+    return c->train_batch_size / c->gradient_accumulation_steps;
+}
+
+struct batch_limits bert_loader_limits(const struct bert_loader_config *c)
+{
+    return text_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
+}
+
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config)
 {
     *l = (struct bert_loader){.config = config};
-    TRY(bert_form_check(&config));
+    TRY(bert_loader_check(&config));
     CHECK(config.part.before != NULL || !ramp_is_given(&config.mask_rate),
           "a ramp without the part of the run");
     struct status s = config.whole_words != NULL ? find_continuing(l) : status_ok();
     if (!failed(s)) {
-        s = sample_map_build(&l->map, config.store, bert_form_most_tokens(&config));
+        s = sample_map_build(&l->map, config.store, most_tokens(&config));
     }
     if (!failed(s) && config.balance_tokens && config.n_groups > 1) {
         s = token_balance_create(&l->balance, config.train_batch_size, config.max_seq_length,
@@ -91,7 +159,7 @@ void bert_loader_close(struct bert_loader *l)
 
 struct status bert_loader_init_step(const struct bert_loader_config *c, struct batch_step *step)
 {
-    return batch_step_init(step, c->gradient_accumulation_steps, &text_batch_layout, bert_form_limits(c));
+    return batch_step_init(step, c->gradient_accumulation_steps, &text_batch_layout, bert_loader_limits(c));
 }
 
 /* Opening a store does not check its ids (io/indexed.h), so they are checked where they are copied. */
@@ -117,22 +185,22 @@ static struct nsp_pair draw_pair(const struct bert_loader *l, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    return nsp_draw(c->store, sample_map_at(&l->map, draw.sample), bert_form_most_tokens(c),
-                    c->short_seq_prob, &stream);
+    return nsp_draw(c->store, sample_map_at(&l->map, draw.sample), most_tokens(c), c->short_seq_prob,
+                    &stream);
 }
 
 static struct nsp_range draw_window(const struct bert_loader *l, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    return nsp_draw_window(c->store, sample_map_at(&l->map, draw.sample), bert_form_most_tokens(c),
-                           c->short_seq_prob, &stream);
+    return nsp_draw_window(c->store, sample_map_at(&l->map, draw.sample), most_tokens(c), c->short_seq_prob,
+                           &stream);
 }
 
 /* Tokens of the sequence of this draw: its bounds are drawn, and nothing is read. */
 static int64_t sequence_length(const struct bert_loader *l, struct draw draw)
 {
-    struct input_form frame = bert_form_frame(&l->config);
+    struct input_form frame = frame_of(&l->config);
     int64_t n_special = input_form_n_special(&frame);
     if (l->config.no_nsp) {
         return length(draw_window(l, draw)) + n_special;
@@ -152,7 +220,7 @@ static struct nsp_pair draw_parts(const struct bert_loader *l, struct draw draw)
 static struct status add_parts(const struct bert_loader *l, struct batch *b, const struct nsp_pair *parts,
                                int32_t sequence_key)
 {
-    struct input_form frame = bert_form_frame(&l->config);
+    struct input_form frame = frame_of(&l->config);
     int64_t n_a = length(parts->a), n_b = length(parts->b), n = n_a + n_b + input_form_n_special(&frame);
     int32_t *ids = text_batch_add(b, n, input_form_n_first(&frame, n_a, n_b), parts->label, sequence_key);
     input_form_write(&frame, ids, n_a, n_b);
@@ -165,7 +233,7 @@ static struct status add_parts(const struct bert_loader *l, struct batch *b, con
 static struct masking_turns turns_of(const struct bert_loader_config *c, struct draw draw,
                                      struct nsp_range first, struct nsp_range second)
 {
-    struct input_form frame = bert_form_frame(c);
+    struct input_form frame = frame_of(c);
     uint64_t n = (uint64_t)fmax(nearbyint(1 / c->masked_lm_prob), 1);
     return (struct masking_turns){
         .key = rng_key(rng_key(draw.seed, PURPOSE_TURN), draw.epoch / n),
@@ -267,7 +335,7 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     CHECK(step >= 1 && last < c->gradient_accumulation_steps, "step %lld up to micro-batch %lld",
           (long long)step, (long long)last);
     double mask_rate = mask_rate_at(l, step);
-    int64_t n = bert_form_micro_size(c);
+    int64_t n = micro_size(c);
     uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
     if (l->balance != NULL) {
         deal(l, first);
@@ -296,7 +364,7 @@ static int64_t heldout_samples(const struct bert_loader *l, int64_t n)
 static int64_t source_heldout_batches(const void *self, int64_t n)
 {
     const struct bert_loader *l = self;
-    int64_t size = bert_form_micro_size(&l->config);
+    int64_t size = micro_size(&l->config);
     return (heldout_samples(l, n) + size - 1) / size;
 }
 
@@ -305,7 +373,7 @@ static struct status source_heldout(const void *self, int64_t n, int64_t index, 
     const struct bert_loader *l = self;
     CHECK(index >= 0 && index < source_heldout_batches(l, n), "held-out batch %lld of %lld", (long long)index,
           (long long)source_heldout_batches(l, n));
-    int64_t size = bert_form_micro_size(&l->config);
+    int64_t size = micro_size(&l->config);
     int64_t begin = index * size;
     int64_t end = heldout_samples(l, n);
     end = end - begin < size ? end : begin + size;
@@ -346,7 +414,7 @@ struct batch_source bert_loader_source(const struct bert_loader *l)
 {
     return (struct batch_source){.self = l,
                                  .layout = &text_batch_layout,
-                                 .limits = bert_form_limits(&l->config),
+                                 .limits = bert_loader_limits(&l->config),
                                  .n_micro = l->config.gradient_accumulation_steps,
                                  .fill = source_fill,
                                  .heldout_batches = source_heldout_batches,

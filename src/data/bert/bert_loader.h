@@ -77,4 +77,10 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
  * may be smaller. */
 struct batch_source bert_loader_source(const struct bert_loader *l);
 
+/* Checks a configuration without a store.  STATUS_USAGE names the flag. */
+struct status bert_loader_check(const struct bert_loader_config *c);
+
+/* Upper bounds of every micro-batch, from a configuration that passed bert_loader_check. */
+struct batch_limits bert_loader_limits(const struct bert_loader_config *c);
+
 #endif

@@ -1,6 +1,6 @@
 #include "task/bert/bert_pretrain.h"
 
-#include "data/bert/bert_form.h"
+#include "data/bert/bert_loader.h"
 #include "model/bert/bert_family.h"
 #include "serve/fill_mask.h"
 
@@ -69,8 +69,8 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
         .short_seq_prob = own->short_seq_prob,
         .no_nsp = own->no_nsp,
     };
-    TRY(bert_form_check(&c));
-    *limits = bert_form_limits(&c);
+    TRY(bert_loader_check(&c));
+    *limits = bert_loader_limits(&c);
     return status_ok();
 }
 

@@ -155,34 +155,24 @@ struct status shard_format_add(struct batch *b, const struct shard_shape *shape,
 {
     struct hdf5_array a[SHARD_MAX_ARRAYS];
     view(a, shape, memory);
-    if (!shape->packed) {
-        struct bert_records_padded r = {.n = shape->n,
-                                        .seq_length = shape->seq_length,
-                                        .n_predictions = shape->n_predictions,
-                                        .vocab_size = vocab_size,
-                                        .input_ids = a[PADDED_IDS].data,
-                                        .input_mask = a[PADDED_MASK].data,
-                                        .segment_ids = a[PADDED_SEGMENTS].data,
-                                        .masked_lm_positions = a[PADDED_PLACES].data,
-                                        .masked_lm_ids = a[PADDED_LABELS].data,
-                                        .next_sentence_labels = a[PADDED_NSP].data};
-        return bert_records_add_padded(&r, index, sequence_key, b);
-    }
-    int64_t n_added;
-    struct bert_records_packed r = {.n = shape->n,
-                                    .seq_length = shape->seq_length,
-                                    .n_predictions = shape->n_predictions,
-                                    .vocab_size = vocab_size,
-                                    .input_ids = a[PACKED_IDS].data,
-                                    .input_mask = a[PACKED_MASK].data,
-                                    .segment_ids = a[PACKED_SEGMENTS].data,
-                                    .positions = a[PACKED_POSITIONS].data,
-                                    .masked_lm_positions = a[PACKED_PLACES].data,
-                                    .masked_lm_ids = a[PACKED_LABELS].data,
-                                    .next_sentence_positions = a[PACKED_CLS].data,
-                                    .next_sentence_labels = a[PACKED_NSP].data,
-                                    .next_sentence_weights = a[PACKED_WEIGHTS].data};
-    return bert_records_add_packed(&r, index, sequence_key, b, &n_added);
+    bool is_packed = shape->packed; /* the first three arrays are the same */
+    const struct bert_records r = {
+        .n = shape->n,
+        .seq_length = shape->seq_length,
+        .n_predictions = shape->n_predictions,
+        .vocab_size = vocab_size,
+        .packed = is_packed,
+        .input_ids = a[PADDED_IDS].data,
+        .input_mask = a[PADDED_MASK].data,
+        .segment_ids = a[PADDED_SEGMENTS].data,
+        .positions = is_packed ? a[PACKED_POSITIONS].data : NULL,
+        .masked_lm_positions = is_packed ? a[PACKED_PLACES].data : a[PADDED_PLACES].data,
+        .masked_lm_ids = is_packed ? a[PACKED_LABELS].data : a[PADDED_LABELS].data,
+        .next_sentence_positions = is_packed ? a[PACKED_CLS].data : NULL,
+        .next_sentence_labels = is_packed ? a[PACKED_NSP].data : a[PADDED_NSP].data,
+        .next_sentence_weights = is_packed ? a[PACKED_WEIGHTS].data : NULL,
+    };
+    return bert_records_add(&r, index, sequence_key, b);
 }
 
 int64_t shard_format_count_sequences(const struct shard_shape *shape, const void *memory)

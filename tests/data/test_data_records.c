@@ -24,35 +24,36 @@ struct packed {
     int8_t nsp[N][D];
 };
 
-static struct bert_records_padded view_padded(const struct padded *r)
+static struct bert_records view_padded(const struct padded *r)
 {
-    return (struct bert_records_padded){N,
-                                        S,
-                                        P,
-                                        VOCAB,
-                                        &r->ids[0][0],
-                                        &r->mask[0][0],
-                                        &r->segments[0][0],
-                                        &r->positions[0][0],
-                                        &r->labels[0][0],
-                                        r->nsp};
+    return (struct bert_records){.n = N,
+                                 .seq_length = S,
+                                 .n_predictions = P,
+                                 .vocab_size = VOCAB,
+                                 .input_ids = &r->ids[0][0],
+                                 .input_mask = &r->mask[0][0],
+                                 .segment_ids = &r->segments[0][0],
+                                 .masked_lm_positions = &r->positions[0][0],
+                                 .masked_lm_ids = &r->labels[0][0],
+                                 .next_sentence_labels = r->nsp};
 }
 
-static struct bert_records_packed view_packed(const struct packed *r)
+static struct bert_records view_packed(const struct packed *r)
 {
-    return (struct bert_records_packed){r->n,
-                                        PACKED_S,
-                                        PACKED_P,
-                                        VOCAB,
-                                        &r->ids[0][0],
-                                        &r->mask[0][0],
-                                        &r->segments[0][0],
-                                        &r->places[0][0],
-                                        &r->positions[0][0],
-                                        &r->labels[0][0],
-                                        &r->cls[0][0],
-                                        &r->nsp[0][0],
-                                        &r->weights[0][0]};
+    return (struct bert_records){.n = r->n,
+                                 .seq_length = PACKED_S,
+                                 .n_predictions = PACKED_P,
+                                 .vocab_size = VOCAB,
+                                 .packed = true,
+                                 .input_ids = &r->ids[0][0],
+                                 .input_mask = &r->mask[0][0],
+                                 .segment_ids = &r->segments[0][0],
+                                 .positions = &r->places[0][0],
+                                 .masked_lm_positions = &r->positions[0][0],
+                                 .masked_lm_ids = &r->labels[0][0],
+                                 .next_sentence_positions = &r->cls[0][0],
+                                 .next_sentence_labels = &r->nsp[0][0],
+                                 .next_sentence_weights = &r->weights[0][0]};
 }
 
 /* Labels [*first, end) of the batch lie in sequence k. */
@@ -137,10 +138,10 @@ static void expect_same(const struct batch *a, const struct batch *b, const char
 
 static struct status read_padded(const struct padded *r, struct batch *b)
 {
-    struct bert_records_padded view = view_padded(r);
+    struct bert_records view = view_padded(r);
     batch_clear(b);
     for (int64_t k = 0; k < N; k++) {
-        TRY(bert_records_add_padded(&view, k, (int32_t)k, b));
+        TRY(bert_records_add(&view, k, (int32_t)k, b));
     }
     batch_finish(b, FIXTURE_PAD);
     return status_ok();
@@ -148,12 +149,10 @@ static struct status read_padded(const struct padded *r, struct batch *b)
 
 static struct status read_packed(const struct packed *r, struct batch *b)
 {
-    struct bert_records_packed view = view_packed(r);
+    struct bert_records view = view_packed(r);
     batch_clear(b);
-    int64_t n_added = 0, key = 0;
     for (int64_t k = 0; k < r->n; k++) {
-        TRY(bert_records_add_packed(&view, k, (int32_t)key, b, &n_added));
-        key += n_added;
+        TRY(bert_records_add(&view, k, (int32_t)b->n_sequences, b));
     }
     batch_finish(b, FIXTURE_PAD);
     return status_ok();

@@ -94,11 +94,10 @@ static struct status check_all_taken(int64_t record, const struct predictions *l
     return status_ok();
 }
 
-struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
-                                      int32_t sequence_key, struct batch *b)
+static struct status add_padded(const struct bert_records *r, int64_t index, int32_t sequence_key,
+                                struct batch *b)
 {
-    CHECK(index >= 0 && index < r->n, "record %lld of %lld", (long long)index, (long long)r->n);
-    const int8_t *mask = r->input_mask + index * r->seq_length;
+    const int8_t *mask = (const int8_t *)r->input_mask + index * r->seq_length;
     int64_t n = 0;
     while (n < r->seq_length && mask[n] == 1) {
         n++;
@@ -122,10 +121,10 @@ struct status bert_records_add_padded(const struct bert_records_padded *r, int64
 }
 
 /* The tokens from `begin` on that belong to sequence `number` of a packed record. */
-static struct status measure_packed(const struct bert_records_packed *r, int64_t index, int64_t begin,
+static struct status measure_packed(const struct bert_records *r, int64_t index, int64_t begin,
                                     int32_t number, int64_t *n)
 {
-    const int32_t *mask = r->input_mask + index * r->seq_length;
+    const int32_t *mask = (const int32_t *)r->input_mask + index * r->seq_length;
     const int32_t *positions = r->positions + index * r->seq_length;
     *n = 0;
     for (int64_t i = begin; i < r->seq_length && mask[i] == number; i++) {
@@ -138,15 +137,14 @@ static struct status measure_packed(const struct bert_records_packed *r, int64_t
     return status_ok();
 }
 
-struct status bert_records_add_packed(const struct bert_records_packed *r, int64_t index,
-                                      int32_t sequence_key, struct batch *b, int64_t *n_added)
+static struct status add_packed(const struct bert_records *r, int64_t index, int32_t sequence_key,
+                                struct batch *b)
 {
-    CHECK(index >= 0 && index < r->n, "record %lld of %lld", (long long)index, (long long)r->n);
     int64_t row = index * r->seq_length;
+    const int32_t *mask = (const int32_t *)r->input_mask + row;
     struct predictions list = find_predictions(r->masked_lm_positions + index * r->n_predictions,
                                                r->masked_lm_ids + index * r->n_predictions, r->n_predictions);
     int64_t begin = 0;
-    *n_added = 0;
     for (int32_t d = 0; d < BERT_RECORDS_MAX_PACKED; d++) {
         int64_t slot = index * BERT_RECORDS_MAX_PACKED + d;
         struct piece p = {.record = index,
@@ -169,13 +167,19 @@ struct status bert_records_add_packed(const struct bert_records_packed *r, int64
         }
         TRY(add_tokens(b, &p, r->vocab_size));
         TRY(add_predictions(b, &p, &list, r->vocab_size));
-        ++*n_added;
         begin += p.n;
     }
     for (int64_t i = begin; i < r->seq_length; i++) {
-        if (begin == 0 || r->input_mask[row + i] != 0) {
-            return bad_value(index, "input_mask", i, r->input_mask[row + i], "1.., 2.., 3.., then zeros");
+        if (begin == 0 || mask[i] != 0) {
+            return bad_value(index, "input_mask", i, mask[i], "1.., 2.., 3.., then zeros");
         }
     }
     return check_all_taken(index, &list);
+}
+
+struct status bert_records_add(const struct bert_records *r, int64_t index, int32_t sequence_key,
+                               struct batch *b)
+{
+    CHECK(index >= 0 && index < r->n, "record %lld of %lld", (long long)index, (long long)r->n);
+    return (r->packed ? add_packed : add_padded)(r, index, sequence_key, b);
 }

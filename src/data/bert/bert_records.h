@@ -15,40 +15,27 @@
 
 enum { BERT_RECORDS_MAX_PACKED = 3 };
 
-/* Borrowed arrays of n records. */
-struct bert_records_padded {
-    int64_t n, seq_length, n_predictions; /* N S P */
-    int32_t vocab_size;
-    const int32_t *input_ids;           /* [N, S] */
-    const int8_t *input_mask;           /* [N, S] 1 for tokens, 0 for padding */
-    const int8_t *segment_ids;          /* [N, S] 0, then 1 */
-    const int32_t *masked_lm_positions; /* [N, P] ascending, ended by 0 */
-    const int32_t *masked_lm_ids;       /* [N, P] */
-    const int8_t *next_sentence_labels; /* [N] 0 or 1 */
-};
-
-struct bert_records_packed {
+/* Borrowed arrays of n records; those that only packed records have are NULL in padded ones. */
+struct bert_records {
     int64_t n, seq_length, n_predictions; /* N S P, P over all sequences of a record */
     int32_t vocab_size;
-    const int32_t *input_ids;               /* [N, S] */
-    const int32_t *input_mask;              /* [N, S] 1, 2, 3: number of the sequence; 0: padding */
-    const int8_t *segment_ids;              /* [N, S] */
-    const int32_t *positions;               /* [N, S] from 0 in each sequence */
-    const int32_t *masked_lm_positions;     /* [N, P] places in the record, ended by 0 */
-    const int32_t *masked_lm_ids;           /* [N, P] */
-    const int32_t *next_sentence_positions; /* [N, D] place of each [CLS] */
-    const int8_t *next_sentence_labels;     /* [N, D] */
-    const int32_t *next_sentence_weights;   /* [N, D] 1 present, 0 absent */
+    bool packed;
+    const int32_t *input_ids;           /* [N, S] */
+    const void *input_mask;             /* [N, S] padded: i8, 1 for tokens, 0 for padding; packed: i32, the
+                                             * number of the sequence, 1, 2, 3 */
+    const int8_t *segment_ids;          /* [N, S] 0, then 1 in each sequence */
+    const int32_t *positions;           /* packed: [N, S] from 0 in each sequence */
+    const int32_t *masked_lm_positions; /* [N, P] places in the record, ascending, ended by 0 */
+    const int32_t *masked_lm_ids;       /* [N, P] */
+    const int32_t *next_sentence_positions; /* packed: [N, D] place of each [CLS] */
+    const int8_t *next_sentence_labels;     /* [N], packed [N, D]; 0 or 1 */
+    const int32_t *next_sentence_weights;   /* packed: [N, D] 1 present, 0 absent */
 };
 
-/* Appends the sequence of record `index` to a batch that has space for it (text_batch_add).  STATUS_DATA
- * names the record, the field and the value; the batch is then unusable until it is cleared. */
-struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
-                                      int32_t sequence_key, struct batch *b);
-
-/* Appends the *n_added sequences (1 to 3) of packed record `index`, with keys sequence_key, sequence_key + 1,
- * and so on, to a batch that has space for them.  STATUS_DATA: as bert_records_add_padded. */
-struct status bert_records_add_packed(const struct bert_records_packed *r, int64_t index,
-                                      int32_t sequence_key, struct batch *b, int64_t *n_added);
+/* Appends the sequence of record `index`, or the 1 to 3 of a packed one, with keys sequence_key,
+ * sequence_key + 1, and so on, to a batch that has space for them (text_batch_add).  STATUS_DATA names the
+ * record, the field and the value; the batch is then unusable until it is cleared. */
+struct status bert_records_add(const struct bert_records *r, int64_t index, int32_t sequence_key,
+                               struct batch *b);
 
 #endif

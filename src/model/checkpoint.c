@@ -116,17 +116,6 @@ static struct status open_all(struct checkpoint *c)
     return status_ok();
 }
 
-struct status checkpoint_open(struct checkpoint *c, const char *path)
-{
-    *c = (struct checkpoint){0};
-    TRY(checkpoint_path(c->path, "%s", path));
-    struct status s = open_all(c);
-    if (failed(s)) {
-        checkpoint_close(c);
-    }
-    return s;
-}
-
 /* Whether a listed file belongs to the model; the others belong to training. */
 static bool is_of_model(const char *name)
 {
@@ -158,15 +147,26 @@ static struct status open_model(struct checkpoint *c)
     return open_set(c, &c->model, CHECKPOINT_MODEL);
 }
 
-struct status checkpoint_open_model(struct checkpoint *c, const char *path)
+static struct status open_with(struct checkpoint *c, const char *path,
+                               struct status (*open)(struct checkpoint *c))
 {
     *c = (struct checkpoint){0};
     TRY(checkpoint_path(c->path, "%s", path));
-    struct status s = open_model(c);
+    struct status s = open(c);
     if (failed(s)) {
         checkpoint_close(c);
     }
     return s;
+}
+
+struct status checkpoint_open(struct checkpoint *c, const char *path)
+{
+    return open_with(c, path, open_all);
+}
+
+struct status checkpoint_open_model(struct checkpoint *c, const char *path)
+{
+    return open_with(c, path, open_model);
 }
 
 void checkpoint_close(struct checkpoint *c)

@@ -325,31 +325,19 @@ static void render_scope(struct jinja_renderer *r, int body)
     r->frame = frame;
 }
 
-static void put_field(json_t *loop, const char *name, json_t *value)
-{
-    json_object_set_new(loop, name, value);
-}
-
 /* The object "loop" in round i of n. */
 static json_t *loop_of(struct jinja_renderer *r, const json_t *items, size_t i)
 {
-    json_t *loop = jinja_renderer_made(r, json_object());
     size_t n = json_array_size(items);
-    put_field(loop, "index", json_integer((json_int_t)i + 1));
-    put_field(loop, "index0", json_integer((json_int_t)i));
-    put_field(loop, "revindex", json_integer((json_int_t)(n - i)));
-    put_field(loop, "revindex0", json_integer((json_int_t)(n - i - 1)));
-    put_field(loop, "length", json_integer((json_int_t)n));
-    put_field(loop, "first", json_boolean(i == 0));
-    put_field(loop, "last", json_boolean(i + 1 == n));
+    json_t *loop = jinja_renderer_made(
+        r, json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "index", (json_int_t)i + 1, "index0",
+                     (json_int_t)i, "revindex", (json_int_t)(n - i), "revindex0", (json_int_t)(n - i - 1),
+                     "length", (json_int_t)n, "first", i == 0, "last", i + 1 == n));
     if (i > 0) {
         json_object_set(loop, "previtem", json_array_get(items, i - 1));
     }
     if (i + 1 < n) {
         json_object_set(loop, "nextitem", json_array_get(items, i + 1));
-    }
-    if (loop != NULL && json_object_size(loop) < 7) {
-        fail_memory(r);
     }
     return loop;
 }

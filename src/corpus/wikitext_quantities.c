@@ -1,6 +1,9 @@
-#include "corpus/wikitext_quantities.h"
-
-#include "corpus/wikitext_values.h"
+/* wikitext_quantities: {{convert}}, a quantity in two units, and numbers as they are written.  A quantity
+ * that cannot be converted is written as it is.
+ * Source: the English Wikipedia's Module:Convert and Module:Convert/data. */
+#include "core/integers.h"
+#include "corpus/text_line.h"
+#include "corpus/wikitext_templates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -114,6 +117,8 @@ struct conversion {
     struct wikitext_value middle; /* adj=mid: text after the unit */
 };
 
+static const char minus[] = "\342\210\222";
+
 static bool option_is(const struct wikitext_emit *e, const char *key, const char *value)
 {
     return wikitext_values_equal(wikitext_values_find(e, key), value);
@@ -124,50 +129,46 @@ static bool option_is(const struct wikitext_emit *e, const char *key, const char
 void wikitext_quantities_group(struct buf *out, const char *digits, size_t n)
 {
     size_t begin = 0, end;
-    while (begin < n && (digits[begin] < '0' || digits[begin] > '9')) {
+    while (begin < n && !text_line_is_one_of(digits[begin], "0123456789")) {
         begin++;
     }
-    end = begin;
-    while (end < n && digits[end] >= '0' && digits[end] <= '9') {
+    for (end = begin; end < n && text_line_is_one_of(digits[end], "0123456789");) {
         end++;
     }
-    bool grouped = end - begin > 3 && (end == n || digits[end] == '.');
-    buf_append(out, digits, grouped ? begin : n);
-    for (size_t i = begin; grouped && i < end; i++) {
-        buf_append(out, ",", i > begin && (end - i) % 3 == 0);
+    bool grouped = end == n || digits[end] == '.';
+    for (size_t i = 0; i < n; i++) {
+        buf_append(out, ",", grouped && i > begin && i < end && (end - i) % 3 == 0);
         buf_putc(out, digits[i]);
     }
-    buf_append(out, digits + end, grouped ? n - end : 0);
 }
 
 /* Reads digits, commas, a point and a sign; false for anything else. */
 static bool read_number(struct quantity *q, struct wikitext_value written)
 {
     enum { LONGEST = 24 };
-    static const char minus[] = "\342\210\222";
     char digits[LONGEST + 1], *end;
-    size_t n = 0, at = 0, zeros = 0;
-    if (written.n > 3 && memcmp(written.text, minus, 3) == 0) {
+    bool has_minus = written.n > strlen(minus) && memcmp(written.text, minus, strlen(minus)) == 0;
+    size_t n = 0, at = has_minus ? strlen(minus) : 0;
+    if (has_minus) {
         digits[n++] = '-';
-        at = 3;
     }
-    for (; at < written.n; at++) {
-        char c = written.text[at];
-        if (n == LONGEST || c == '\0' || strchr(n > 0 ? "+-.,0123456789" : "+-.0123456789", c) == NULL) {
+    for (; at < written.n && n < LONGEST; at++) {
+        if (!text_line_is_one_of(written.text[at], n > 0 ? "+-.,0123456789" : "+-.0123456789")) {
             return false;
         }
-        digits[n] = c;
-        n += c != ',';
+        digits[n] = written.text[at];
+        n += written.text[at] != ',';
     }
     digits[n] = '\0';
     q->value = strtod(digits, &end);
     q->written = written;
-    while (zeros < n && digits[n - 1 - zeros] == '0') {
-        zeros++;
-    }
     const char *point = strchr(digits, '.');
-    q->decimals = point != NULL ? (int)strlen(point + 1) : q->value == 0 ? 0 : -(int)zeros;
-    return n > 0 && *end == '\0' && end != digits;
+    size_t nonzero = n;
+    while (nonzero > 0 && digits[nonzero - 1] == '0') {
+        nonzero--;
+    }
+    q->decimals = point != NULL ? (int)strlen(point + 1) : q->value == 0 ? 0 : -(int)(n - nonzero);
+    return n > 0 && at == written.n && *end == '\0';
 }
 
 /* Writes the value rounded to `decimals` digits after the point, or before it where `decimals` is
@@ -175,13 +176,12 @@ static bool read_number(struct quantity *q, struct wikitext_value written)
 static void write_number(struct buf *out, double value, int decimals)
 {
     enum { MOST = 15 }; /* digits of a double */
-    decimals = decimals > MOST ? MOST : decimals < -MOST ? -MOST : decimals;
-    double unit = decimals < 0 ? pow(10, -decimals) : 1;
     char text[400];
+    decimals = (int)int_larger(-MOST, int_smaller(decimals, MOST));
+    double unit = decimals < 0 ? pow(10, -decimals) : 1;
     value = decimals < 0 ? floor(value / unit + 0.5) * unit : value;
     int n = snprintf(text, sizeof text, "%.*f", decimals > 0 ? decimals : 0, fabs(value));
-    bool zero = strspn(text, "0.") == (size_t)n;
-    buf_puts(out, value < 0 && !zero ? "\342\210\222" : "");
+    buf_puts(out, value < 0 && strspn(text, "0.") < (size_t)n ? minus : "");
     wikitext_quantities_group(out, text, (size_t)n);
 }
 
@@ -251,18 +251,16 @@ static int read_part(const struct wikitext_emit *e, struct conversion *c, int at
 static void read_target(const struct wikitext_emit *e, struct conversion *c, int at)
 {
     struct wikitext_value power;
+    struct quantity decimals;
     c->to = read_unit(wikitext_values_argument(e, at), &power);
     if (c->to != NULL && strcmp(c->to->dimension, c->from->dimension) == 0) {
         at++;
     } else {
         c->to = find_unit((struct wikitext_value){c->from->target, strlen(c->from->target)});
     }
-    struct wikitext_value decimals = wikitext_values_argument(e, at);
-    bool minus = decimals.n > 1 && decimals.text[0] == '-';
-    int64_t number =
-        wikitext_values_number((struct wikitext_value){decimals.text + minus, decimals.n - minus});
-    c->has_decimals = number >= 0 && number <= 9;
-    c->decimals = (int)(minus ? -number : number);
+    c->has_decimals = read_number(&decimals, wikitext_values_argument(e, at)) && decimals.decimals <= 0 &&
+                      fabs(decimals.value) <= 9;
+    c->decimals = c->has_decimals ? (int)decimals.value : 0;
     if (option_is(e, "adj", "mid")) {
         c->middle = wikitext_values_argument(e, at + c->has_decimals);
     }
@@ -279,9 +277,8 @@ static void write_unit(struct buf *out, const struct conversion *c, const struct
     buf_append(out, c->power.text, c->power.n);
     buf_puts(out, c->adjective && !symbol ? "-" : symbol && unit->symbol[0] == '/' ? "" : " ");
     if (metre != NULL) {
-        buf_append(out, name, (size_t)(metre - name));
-        buf_puts(out, "ter");
-        name = metre + 3;
+        buf_printf(out, "%.*ster", (int)(metre - name), name);
+        name = metre + strlen("tre");
     }
     buf_puts(out, name);
 }
@@ -290,10 +287,10 @@ static void write_given(struct buf *out, const struct conversion *c, bool symbol
 {
     for (int i = 0; i < c->n; i++) {
         struct wikitext_value written = c->values[i].written;
-        bool minus = written.n > 0 && written.text[0] == '-';
+        bool has_minus = written.n > 0 && written.text[0] == '-';
         buf_append(out, c->values[i].before.text, c->values[i].before.n);
-        buf_puts(out, minus ? "\342\210\222" : "");
-        wikitext_quantities_group(out, written.text + minus, written.n - minus);
+        buf_puts(out, has_minus ? minus : "");
+        wikitext_quantities_group(out, written.text + has_minus, written.n - has_minus);
     }
     bool one = c->adjective || (c->n == 1 && wikitext_values_equal(c->values[0].written, "1"));
     write_unit(out, c, c->from, symbols, one);
@@ -339,21 +336,15 @@ static int result_decimals(const struct conversion *c, const struct unit *from, 
 static void write_result(struct buf *out, const struct conversion *c, bool symbols)
 {
     const struct unit *from = c->part != NULL ? c->part : c->from;
-    int decimals = result_decimals(c, from, &c->values[0]);
+    int64_t decimals = result_decimals(c, from, &c->values[0]);
     for (int i = 1; i < c->n; i++) {
-        int more = result_decimals(c, from, &c->values[i]);
-        decimals = more > decimals ? more : decimals;
+        decimals = int_larger(decimals, result_decimals(c, from, &c->values[i]));
     }
     for (int i = 0; i < c->n; i++) {
         buf_append(out, c->values[i].before.text, c->values[i].before.n);
-        write_number(out, convert(from, c->to, c->values[i].value), decimals);
+        write_number(out, convert(from, c->to, c->values[i].value), (int)decimals);
     }
     write_unit(out, c, c->to, symbols, c->adjective);
-}
-
-static void write_side(struct buf *out, const struct conversion *c, bool result, bool symbols)
-{
-    (result ? write_result : write_given)(out, c, symbols);
 }
 
 /* The quantity in both units, or in the target's. */
@@ -361,11 +352,11 @@ static void write_both(struct wikitext_emit *e, const struct conversion *c)
 {
     struct buf *out = &e->scratch;
     bool either = option_is(e, "disp", "or"), hidden = option_is(e, "disp", "out");
-    write_side(out, c, c->flipped || hidden, c->symbols);
+    (c->flipped || hidden ? write_result : write_given)(out, c, c->symbols);
     wikitext_values_put(e, c->middle);
     if (!hidden) {
         buf_puts(out, either ? " or " : " (");
-        write_side(out, c, !c->flipped, !c->spelled && (c->symbols || !either));
+        (c->flipped ? write_given : write_result)(out, c, !c->spelled && (c->symbols || !either));
         buf_puts(out, either ? "" : ")");
     }
 }

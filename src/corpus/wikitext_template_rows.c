@@ -1,27 +1,12 @@
 /* wikitext_template_rows: which templates are expanded, and how.  They are those that occur in sentences: of
  * the sample dump of 106 articles all that occur twice, and their like. */
-#include "corpus/wikitext_quantities.h"
 #include "corpus/wikitext_templates.h"
-#include "corpus/wikitext_values.h"
 
 #include <inttypes.h>
 
 static void put(struct wikitext_emit *e, const char *text)
 {
     buf_puts(&e->scratch, text);
-}
-
-/* The last argument without a name. */
-static void write_last(struct wikitext_emit *e, const struct wikitext_template *t)
-{
-    (void)t;
-    size_t first = e->frames[e->n_frames - 1].first_part;
-    for (size_t i = e->n_parts - 1; i > first; i--) {
-        if (e->parts[i].name_end == 0) {
-            wikitext_values_put(e, wikitext_values_part(e, i, false));
-            return;
-        }
-    }
 }
 
 /* All arguments without a name, with the template's text between. */
@@ -75,13 +60,6 @@ static void write_link(struct wikitext_emit *e, const struct wikitext_template *
     wikitext_templates_write(e, t, is_code ? "{lt,2}" : "{lt,1,en}");
 }
 
-/* {{frac|1|2}} and {{frac|3|1|2}}; {{frac|2}} is a half. */
-static void write_fraction(struct wikitext_emit *e, const struct wikitext_template *t)
-{
-    bool mixed = wikitext_values_argument(e, 3).n > 0;
-    wikitext_templates_write(e, t, mixed ? "{1} <{2}/{3}>" : "<{1}/{2}>~<1/{1}>");
-}
-
 static void write_music(struct wikitext_emit *e, const struct wikitext_template *t)
 {
     static const char signs[] = "flat=♭|b=♭|sharp=♯|#=♯|natural=♮|doubleflat=♭♭|doublesharp=𝄪";
@@ -90,41 +68,35 @@ static void write_music(struct wikitext_emit *e, const struct wikitext_template 
     wikitext_values_put(e, sign.n > 0 ? sign : name);
 }
 
-/* {{USS|Hornet|CV-12|6}} and {{ship|French cruiser|Foch||6}}: the number says which parts are shown. */
+/* {{USS|Hornet|CV-12|6}} and {{ship|French cruiser|Foch||6}}: the number says which parts are shown: 1 the
+ * hull's number, 2 the name, 3 prefix and name, 6 name and hull; any other all. */
 static void write_ship(struct wikitext_emit *e, const struct wikitext_template *t)
 {
-    enum { HULL = 1, NAME = 2, PREFIX_AND_NAME = 3, NAME_AND_HULL = 6, N };
-    static const char *const shown[2][N] = {{[0] = "{} {1}< ({2})>",
-                                             [HULL] = "{2}~{} {1}",
-                                             [NAME] = "{1}",
-                                             [PREFIX_AND_NAME] = "{} {1}",
-                                             [NAME_AND_HULL] = "{1}< ({2})>"},
-                                            {[0] = "<{1} >{2}< ({3})>",
-                                             [HULL] = "{3}~<{1} >{2}",
-                                             [NAME] = "{2}",
-                                             [PREFIX_AND_NAME] = "<{1} >{2}",
-                                             [NAME_AND_HULL] = "{2}< ({3})>"}};
-    bool has_prefix = t->text.n == 0; /* the prefix is the first argument */
-    int64_t parts = wikitext_values_number(wikitext_values_argument(e, has_prefix ? 4 : 3));
-    bool known = parts > 0 && parts < N && shown[0][parts] != NULL;
-    wikitext_templates_write(e, t, shown[has_prefix][known ? parts : 0]);
+    enum { N = 7 };
+    static const char *const of_prefix[N] = {"{} {1}< ({2})>", "{2}~{} {1}", "{1}",
+                                             "{} {1}", [6] = "{1}< ({2})>"};
+    static const char *const of_first[N] = {"<{1} >{2}< ({3})>", "{3}~<{1} >{2}", "{2}",
+                                            "<{1} >{2}", [6] = "{2}< ({3})>"};
+    bool has_prefix = t->text.n > 0; /* else it is the first argument */
+    const char *const *shown = has_prefix ? of_prefix : of_first;
+    int64_t parts = wikitext_values_number(wikitext_values_argument(e, has_prefix ? 3 : 4));
+    wikitext_templates_write(e, t, parts > 0 && parts < N && shown[parts] != NULL ? shown[parts] : shown[0]);
 }
 
 /* "bayonet (kanji, romaji, more)". */
 static void write_nihongo(struct wikitext_emit *e, const struct wikitext_template *t)
 {
+    static const char *const before[] = {"", " (", ", ", ", "};
+    int n = 0;
     (void)t;
-    const char *before = "", *end = "";
     for (int i = 1; i <= 4; i++) {
         struct wikitext_value word = wikitext_values_argument(e, i);
         if (word.n > 0) {
-            put(e, before);
+            put(e, before[n++]);
             wikitext_values_put(e, word);
-            end = before[0] != '\0' ? ")" : "";
-            before = before[0] != '\0' ? ", " : " (";
         }
     }
-    put(e, end);
+    put(e, n > 1 ? ")" : "");
 }
 
 /* ---- languages ---- */
@@ -166,31 +138,26 @@ static struct wikitext_value language_name(struct wikitext_value code)
  * name here: the word alone. */
 static void write_language(struct wikitext_emit *e, const struct wikitext_template *t)
 {
+    static const char *const patterns[2][2] = {
+        {"{2,text}", "{2,text}<, romanized: {3}><, lit. '{lit}'>"},
+        {"{1,text}", "{1,text}<, romanized: {2}><, lit. '{lit}'>"},
+    };
     enum { PREFIX_BYTES = 5 }; /* "lang-" */
     const struct wikitext_frame *frame = &e->frames[e->n_frames - 1];
-    bool in_name = t->text.text[0] == '1', english = wikitext_values_are_english(e);
+    bool in_name = t->text.n == 0, english = wikitext_values_are_english(e);
     struct wikitext_value label = wikitext_values_find(e, "label"), code = wikitext_values_argument(e, 1);
     if (in_name) {
         code = wikitext_values_trim(e->markup + frame->name + PREFIX_BYTES, frame->name_bytes - PREFIX_BYTES);
     }
-    if (label.n == 0 && english) {
-        label = language_name(code);
-    }
+    label = label.n == 0 && english ? language_name(code) : label;
     if (label.n > 0 && !wikitext_values_equal(label, "none")) {
         wikitext_values_put(e, label);
         put(e, ": ");
     }
-    wikitext_templates_write(e, t, in_name ? "{1,text}" : "{2,text}");
-    if (english) {
-        wikitext_templates_write(e, t, in_name ? "<, romanized: {2}>" : "<, romanized: {3}>");
-        wikitext_templates_write(e, t, "<, lit. '{lit}'>");
-    }
+    wikitext_templates_write(e, t, patterns[in_name][english]);
 }
 
 /* ---- dates ---- */
-
-static const char months[] = "1=January|2=February|3=March|4=April|5=May|6=June|7=July|8=August|9=September|"
-                             "10=October|11=November|12=December";
 
 static bool is_yes(struct wikitext_value value)
 {
@@ -200,20 +167,18 @@ static bool is_yes(struct wikitext_value value)
 /* Writes "14 March 1879" or "March 14, 1879" from the first three arguments; missing ones are left out. */
 static void put_date(struct wikitext_emit *e, bool day_first)
 {
-    struct wikitext_value month = wikitext_values_argument(e, 2);
-    for (; month.n > 1 && month.n <= 9 && month.text[0] == '0'; month.n--) {
-        month.text++;
-    }
-    month = wikitext_values_look_up(months, month);
+    static const char *const months[] = {"January",   "February", "March",    "April",
+                                         "May",       "June",     "July",     "August",
+                                         "September", "October",  "November", "December"};
+    int64_t month = wikitext_values_number(wikitext_values_argument(e, 2));
     int64_t day = wikitext_values_number(wikitext_values_argument(e, 3));
-    bool has_day = month.n > 0 && day >= 1 && day <= 31;
-    if (has_day && day_first) {
-        buf_printf(&e->scratch, "%" PRId64 " ", day);
-    }
-    wikitext_values_put(e, month);
-    put(e, month.n > 0 ? " " : "");
-    if (has_day && !day_first) {
-        buf_printf(&e->scratch, "%" PRId64 ", ", day);
+    const char *name = month >= 1 && month <= 12 ? months[month - 1] : NULL;
+    if (name != NULL && (day < 1 || day > 31)) {
+        buf_printf(&e->scratch, "%s ", name);
+    } else if (name != NULL && day_first) {
+        buf_printf(&e->scratch, "%" PRId64 " %s ", day, name);
+    } else if (name != NULL) {
+        buf_printf(&e->scratch, "%s %" PRId64 ", ", name, day);
     }
     wikitext_values_put(e, wikitext_values_argument(e, 1));
 }
@@ -301,7 +266,7 @@ const struct wikitext_template_row wikitext_template_rows[] = {
      "visible anchor|wikt|wiktionary"},
     {NULL, false, "{2,text,content}",
      "bdo|color|colour|font color|font colour|lang|ltr-lang|rtl-lang|sort|wikt-lang|wt-lang"},
-    {write_last, false, "", "tlit|transl|translit|transliteration"},
+    {NULL, false, "{3,2,1}", "tlit|transl|translit|transliteration"},
     {write_joined, false, "", "chem|gaps|linktext|unité= "},
     {write_title, false, "", "basepagename|fullpagename|pagename|rootpagename|subpagename"},
     {write_if, false, "", "#if:"},
@@ -313,14 +278,14 @@ const struct wikitext_template_row wikitext_template_rows[] = {
     {write_link, false, "", "ill|ill-multi|interlanguage link|interlanguage link multi|iw"},
     {NULL, false, "{1} {2}", "sortname"},
     {NULL, true, "lit. '{1}'", "lit.|literally"},
-    {write_fraction, false, "", "frac|fraction|mfrac|sfrac|tfrac"},
+    {NULL, false, "<{1} {2}/{3}>~<{2}/{3}>~<{1}/{2}>~<1/{1}>", "frac|fraction|mfrac|sfrac|tfrac"},
     {NULL, false, "{#1}<±{2}><×10^{e}>< {u}>< {ul}></{up}>", "val"},
     {write_music, false, "", "music"},
     {write_ship, false, "",
      "hdms=HDMS|hmas=HMAS|hmcs=HMCS|hmnzs=HMNZS|hms=HMS|hnlms=HNLMS|mv=MV|rfa=RFA|rms=RMS|rv=RV|ship|"
      "sms=SMS|ss=SS|uscgc=USCGC|usns=USNS|uss=USS"},
     {NULL, true, "<{1}-class>< {2}>", "sclass|sclass-|sclass2|sclass2-"},
-    {write_language, false, "", "lang-=1|langx=2"},
+    {write_language, false, "", "lang-|langx=2"},
     {write_nihongo, false, "", "nihongo|nihongo3"},
     {NULL, true, "<;Chinese: {c}><;traditional Chinese: {t}><;simplified Chinese: {s}><;pinyin: {p}>"
      "<;Tongyong Pinyin: {tp}><;Wade–Giles: {w}><;Jyutping: {j}><;Cantonese Yale: {cy}>"

@@ -1,7 +1,6 @@
 #include "corpus/wikitext_templates.h"
 
 #include "corpus/text_line.h"
-#include "corpus/wikitext_quantities.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +39,7 @@ bool wikitext_templates_index(struct wikitext_emit *e)
 
 static const struct wikitext_template *find(const struct wikitext_emit *e, const char *name, size_t n)
 {
-    struct wikitext_template key = {.name = {name, n}};
+    const struct wikitext_template key = {.name = {name, n}};
     return bsearch(&key, e->templates, e->n_templates, sizeof *e->templates, compare);
 }
 

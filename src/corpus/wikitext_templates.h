@@ -29,6 +29,13 @@ struct wikitext_template_row {
 /* wikitext_template_rows.c */
 extern const struct wikitext_template_row wikitext_template_rows[];
 
+/* wikitext_quantities.c: {{convert}}, and {{cvt}}, whose text says that units are symbols. */
+void wikitext_quantities_convert(struct wikitext_emit *e, const struct wikitext_template *t);
+
+/* Appends digits[0..n) with commas between every three of the integer part; anything else is appended as it
+ * is. */
+void wikitext_quantities_group(struct buf *out, const char *digits, size_t n);
+
 /* Sets e->templates to all templates of the rows, in the order of their names; false for memory. */
 bool wikitext_templates_index(struct wikitext_emit *e);
 

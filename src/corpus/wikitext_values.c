@@ -19,9 +19,14 @@ struct wikitext_value wikitext_values_trim(const char *text, size_t n)
     return (struct wikitext_value){text, n};
 }
 
+static bool same(struct wikitext_value a, struct wikitext_value b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.text, b.text, a.n) == 0);
+}
+
 bool wikitext_values_equal(struct wikitext_value value, const char *text)
 {
-    return value.n == strlen(text) && (value.n == 0 || memcmp(value.text, text, value.n) == 0);
+    return same(value, (struct wikitext_value){text, strlen(text)});
 }
 
 struct wikitext_value wikitext_values_part(const struct wikitext_emit *e, size_t i, bool named)
@@ -41,14 +46,10 @@ static struct wikitext_value find(const struct wikitext_emit *e, struct wikitext
     }
     for (size_t i = first + 1; i < e->n_parts; i++) {
         const struct wikitext_part *part = &e->parts[i];
-        bool is_it;
-        if (part->name_end > 0) {
-            struct wikitext_value name =
-                wikitext_values_trim(e->text.data + part->begin, part->name_end - 1 - part->begin);
-            is_it = name.n == key.n && memcmp(name.text, key.text, key.n) == 0;
-        } else {
-            is_it = ++position == number;
-        }
+        const char *name = e->text.data + part->begin;
+        bool is_it = part->name_end > 0
+                         ? same(key, wikitext_values_trim(name, part->name_end - 1 - part->begin))
+                         : ++position == number;
         found = is_it ? wikitext_values_part(e, i, true) : found;
     }
     return found;
@@ -86,7 +87,7 @@ struct wikitext_value wikitext_values_look_up(const char *table, struct wikitext
 {
     struct wikitext_value found, text;
     while (wikitext_values_entry(&table, &found, &text)) {
-        if (found.n == key.n && memcmp(found.text, key.text, key.n) == 0) {
+        if (same(found, key)) {
             return text;
         }
     }
@@ -101,15 +102,10 @@ void wikitext_values_put(struct wikitext_emit *e, struct wikitext_value value)
 int64_t wikitext_values_number(struct wikitext_value value)
 {
     enum { MOST_DIGITS = 9 };
-    int64_t number = 0;
-    if (value.n == 0 || value.n > MOST_DIGITS) {
-        return -1;
-    }
-    for (size_t i = 0; i < value.n; i++) {
-        if (value.text[i] < '0' || value.text[i] > '9') {
-            return -1;
-        }
-        number = 10 * number + (value.text[i] - '0');
+    int64_t number = value.n == 0 || value.n > MOST_DIGITS ? -1 : 0;
+    for (size_t i = 0; i < value.n && number >= 0; i++) {
+        bool digit = value.text[i] >= '0' && value.text[i] <= '9';
+        number = digit ? 10 * number + (value.text[i] - '0') : -1;
     }
     return number;
 }

@@ -100,7 +100,7 @@ struct ssh_cause host_check_explain(const char *ssh_output, const char *host, in
     return c;
 }
 
-static void make_question(struct words *line, const char *host, int64_t ssh_port)
+void host_check_add_shell(struct words *line, const char *host, int64_t ssh_port, const char *command)
 {
     if (host_check_is_here(host)) {
         words_add(line, "sh");
@@ -110,7 +110,7 @@ static void make_question(struct words *line, const char *host, int64_t ssh_port
         mpi_command_add_ssh(line, ssh_port);
         words_add(line, "%s", host);
     }
-    words_add(line, "%s", ask_cores);
+    words_add(line, "%s", command);
 }
 
 /* The last three lines are the numbers; a login may print a greeting before them. */
@@ -139,7 +139,7 @@ struct status host_check_ask(struct host_answer *answers, const struct host_list
     struct child_job *jobs = calloc((size_t)l->n + 1, sizeof *jobs);
     FAIL_IF(jobs == NULL, STATUS_MEMORY, "out of memory for %d hosts", l->n);
     for (int i = 0; i < l->n; i++) {
-        make_question(&jobs[i].line, l->hosts[i].name, ssh_port);
+        host_check_add_shell(&jobs[i].line, l->hosts[i].name, ssh_port, ask_cores);
     }
     struct status s = child_jobs_run(jobs, l->n, AT_ONCE, limit_s, 2 * limit_s);
     for (int i = 0; i < l->n; i++) {

@@ -3,6 +3,7 @@
 #ifndef KILN_LAUNCH_HOST_CHECK_H
 #define KILN_LAUNCH_HOST_CHECK_H
 
+#include "core/words.h"
 #include "launch/host_list.h"
 
 /* Cause of a failure of ssh, by its message, and the command that mends it. */
@@ -14,6 +15,9 @@ struct ssh_cause host_check_explain(const char *ssh_output, const char *host, in
 
 /* Whether the name is this machine's. */
 bool host_check_is_here(const char *name);
+
+/* Appends the words that run a shell's command on a host: over ssh, or without it on this one. */
+void host_check_add_shell(struct words *line, const char *host, int64_t ssh_port, const char *command);
 
 /* Warns where this machine's own name has no address: mpirun then asks the resolver again and again, for
  * minutes. */

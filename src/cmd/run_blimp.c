@@ -10,16 +10,15 @@
 #include "cmd/settings.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/progress.h"
 #include "corpus/input_files.h"
 #include "data/table_open.h"
 #include "io/file.h"
 #include "io/json_file.h"
 #include "serve/likelihood.h"
+#include "serve/predict.h"
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct blimp_args {
@@ -72,7 +71,7 @@ struct blimp {
     struct likelihood texts; /* sentences of pair i: the right one is text 2 i, the wrong one 2 i + 1 */
     struct buf pairs;        /* struct pair [n] */
     int64_t n;
-    /* result as --json writes it; "accuracy" counts what is right until all pairs are counted */
+    /* result as --json writes it; "accuracy" is what was counted as right until all pairs are */
     json_t *result;
 };
 
@@ -86,35 +85,24 @@ static double number_of(const json_t *group, const char *key)
     return json_number_value(json_object_get(group, key));
 }
 
-static void set_number(json_t *group, const char *key, double value)
-{
-    json_t *number = json_object_get(group, key);
-    json_integer_set(number,
-                     (json_int_t)value); /* does nothing to a real number, and the next to an integer */
-    json_real_set(number, value);
-}
-
 static void add(json_t *group, const char *key, bool more)
 {
-    set_number(group, key, number_of(group, key) + more);
+    json_t *number = json_object_get(group, key);
+    json_integer_set(number, json_integer_value(number) + more);
 }
 
 /* ---- reading ---- */
 
-/* The sentences of a row. */
-static struct status read_sentences(struct table_cell sentences[N_SIDES], const struct blimp_args *a,
-                                    const struct table_file *t, int64_t row)
+/* A sentence of a row. */
+static struct status read_sentence(struct table_cell *cell, const struct table_file *t, int64_t row,
+                                   const char *column)
 {
-    const char *const columns[N_SIDES] = {a->good_field, a->bad_field};
-    for (int side = 0; side < N_SIDES; side++) {
-        struct table_cell cell = table_file_cell(t, row, table_file_column(t, columns[side]));
-        FAIL_IF(!cell.is_there || cell.is_list || cell.text[strspn(cell.text, " \t\r\n")] == '\0',
-                STATUS_DATA, "\"%s\" %s; each line has a pair of sentences", columns[side],
-                !cell.is_there ? "is missing"
-                : cell.is_list ? "is a list"
-                               : "is empty");
-        sentences[side] = cell;
-    }
+    *cell = table_file_cell(t, row, table_file_column(t, column));
+    const char *wrong = !cell->is_there                                     ? "is missing"
+                        : cell->is_list                                     ? "is a list"
+                        : cell->text[strspn(cell->text, " \t\r\n")] == '\0' ? "is empty"
+                                                                            : NULL;
+    FAIL_IF(wrong != NULL, STATUS_DATA, "\"%s\" %s; each line has a pair of sentences", column, wrong);
     return status_ok();
 }
 
@@ -129,7 +117,7 @@ static struct status find_group(json_t **group, const struct blimp *b, int level
     if (name == NULL || *group != NULL) {
         return status_ok();
     }
-    *group = json_pack("{s:i, s:f, s:i}", "pairs", 0, "accuracy", 0.0, "ties", 0);
+    *group = json_pack("{s:i, s:i, s:i}", "pairs", 0, "accuracy", 0, "ties", 0);
     return json_object_set_new(groups, name, *group) == 0
                ? status_ok()
                : status_error(STATUS_MEMORY, "out of memory for groups");
@@ -165,34 +153,35 @@ static struct status add_pair(struct blimp *b, const struct table_file *t, int64
 
 static struct status read_rows(struct blimp *b, const struct table_file *t, const char *file_name)
 {
+    const char *good = b->args->good_field, *bad = b->args->bad_field;
     struct table_cell two[N_SIDES];
-    int64_t n_differ = 0;
+    bool differ = false;
     for (int64_t row = 0; row < t->n_rows; row++) {
-        struct status s = read_sentences(two, b->args, t, row);
-        n_differ += !failed(s) && strcmp(two[GOOD].text, two[BAD].text) != 0;
+        struct status s = read_sentence(&two[GOOD], t, row, good);
+        s = failed(s) ? s : read_sentence(&two[BAD], t, row, bad);
+        differ = differ || (!failed(s) && strcmp(two[GOOD].text, two[BAD].text) != 0);
         s = failed(s) ? s : add_pair(b, t, row, two, file_name);
         TRY(status_context(s, "%s line %lld", t->path, (long long)table_file_line(t, row)));
     }
     FAIL_IF(t->n_rows == 0, STATUS_DATA, "%s has no pairs", t->path);
-    return n_differ > 0
-               ? status_ok()
-               : status_error(STATUS_DATA,
-                              "%s line %lld: \"%s\" and \"%s\" are the same, as in all pairs of this file",
-                              t->path, (long long)table_file_line(t, 0), b->args->good_field,
-                              b->args->bad_field);
+    FAIL_IF(!differ, STATUS_DATA,
+            "%s line %lld: \"%s\" and \"%s\" are the same, as in all pairs of this file", t->path,
+            (long long)table_file_line(t, 0), good, bad);
+    return status_ok();
 }
 
 static struct status read_file(struct blimp *b, const char *path)
 {
     struct table_file t;
-    const char *base = basename(path), *dot = strrchr(base, '.');
     TRY(table_open(&t, path, &(struct table_options){0}));
-    char *copy = strndup(base, (size_t)(dot - base)); /* every table's name has an ending */
-    json_t *name = copy == NULL ? NULL : json_text(copy);
-    struct status s = name == NULL ? status_error(STATUS_MEMORY, "out of memory for the name of a file")
-                                   : read_rows(b, &t, json_string_value(name));
+    json_t *name = json_text(basename(path));
+    struct status s = status_error(STATUS_MEMORY, "out of memory for the name of a file");
+    if (name != NULL) {
+        size_t n = (size_t)(strrchr(json_string_value(name), '.') - json_string_value(name));
+        json_string_setn(name, json_string_value(name), n); /* every table's name has an ending */
+        s = read_rows(b, &t, json_string_value(name));
+    }
     json_decref(name);
-    free(copy);
     table_file_close(&t);
     return s;
 }
@@ -207,17 +196,19 @@ static double score_of(const struct blimp *b, int64_t i, int side)
     return likelihood_get(&b->texts, 2 * i + (same ? GOOD : side));
 }
 
-/* Makes percentages of what was counted. */
-static void set_accuracy(json_t *group)
+/* Makes a percentage of what was counted. */
+static double set_accuracy(json_t *group)
 {
-    set_number(group, "accuracy", 100 * number_of(group, "accuracy") / number_of(group, "pairs"));
+    double percent = 100 * number_of(group, "accuracy") / number_of(group, "pairs");
+    json_object_set_new(group, "accuracy", json_real(percent));
+    return percent;
 }
 
 static void count(struct blimp *b)
 {
     const char *name;
-    json_t *group, *paradigms = json_object_get(b->result, words[PARADIGM]);
-    double sum = 0;
+    json_t *group;
+    double sums[ALL] = {0};
     for (int64_t i = 0; i < b->n; i++) {
         double good = score_of(b, i, GOOD), bad = score_of(b, i, BAD);
         for (int level = 0; level < N_LEVELS; level++) {
@@ -229,108 +220,79 @@ static void count(struct blimp *b)
     for (int level = 0; level < ALL; level++) {
         json_object_foreach(json_object_get(b->result, words[level]), name, group)
         {
-            set_accuracy(group);
-            sum += level == PARADIGM ? number_of(group, "accuracy") : 0;
+            sums[level] += set_accuracy(group);
         }
     }
     set_accuracy(b->result);
-    set_number(b->result, "mean_of_paradigms", sum / (double)json_object_size(paradigms));
+    json_object_set_new(
+        b->result, "mean_of_paradigms",
+        json_real(sums[PARADIGM] / (double)json_object_size(json_object_get(b->result, words[PARADIGM]))));
 }
 
 enum { NAME_COLUMNS = 56 };
 
-static void append_row(struct buf *out, const char *name, const json_t *group)
+static void print_row(const char *name, const json_t *group)
 {
-    size_t end = out->n + NAME_COLUMNS;
-    log_append_text(out, name);
-    buf_printf(out, "%*s  %7.0f  %7.2f  %6.0f\n", out->n < end ? (int)(end - out->n) : 0, "",
-               number_of(group, "pairs"), number_of(group, "accuracy"), number_of(group, "ties"));
+    struct buf text = {0};
+    log_append_text(&text, name);
+    printf("%-*s  %7.0f  %7.2f  %6.0f\n", NAME_COLUMNS, buf_text(&text), number_of(group, "pairs"),
+           number_of(group, "accuracy"), number_of(group, "ties"));
+    buf_fini(&text);
 }
 
-/* The table by paradigm, class, field and in all. */
-static void append_table(struct buf *out, const struct blimp *b)
+/* Prints the table by paradigm, class, field and in all; main checks whether it was written. */
+static void print_table(const struct blimp *b)
 {
     const char *name;
     json_t *group;
     for (int level = 0; level < ALL; level++) {
         json_t *groups = json_object_get(b->result, words[level]);
         if (json_object_size(groups) > 0) {
-            buf_printf(out, "%-*s  %7s  %7s  %6s\n", NAME_COLUMNS, words[level], "pairs", "right %", "ties");
+            printf("%-*s  %7s  %7s  %6s\n", NAME_COLUMNS, words[level], "pairs", "right %", "ties");
             json_object_foreach(groups, name, group)
             {
-                append_row(out, name, group);
+                print_row(name, group);
             }
-            buf_puts(out, "\n");
+            putchar('\n');
         }
     }
-    append_row(out, "all pairs", b->result);
-    buf_printf(out, "%-*s  %7zu  %7.2f\n", NAME_COLUMNS, "mean of paradigms",
-               json_object_size(json_object_get(b->result, words[PARADIGM])),
-               number_of(b->result, "mean_of_paradigms"));
+    print_row("all pairs", b->result);
+    printf("%-*s  %7zu  %7.2f\n", NAME_COLUMNS, "mean of paradigms",
+           json_object_size(json_object_get(b->result, words[PARADIGM])),
+           number_of(b->result, "mean_of_paradigms"));
 }
 
-/* Appends a line for each pair: its file, its line, and both logarithms with all digits. */
-static struct status append_scores(struct buf *out, const struct blimp *b)
-{
-    for (int64_t i = 0; i < b->n; i++) {
-        const struct pair *pair = &pairs_of(b)[i];
-        TRY(json_append_line(out,
-                             json_pack("{s:o, s:I, s:f, s:f, s:I, s:I}", "file", json_text(pair->path),
-                                       "line", (json_int_t)pair->line, "good", score_of(b, i, GOOD), "bad",
-                                       score_of(b, i, BAD), "good_tokens",
-                                       (json_int_t)likelihood_tokens(&b->texts, 2 * i), "bad_tokens",
-                                       (json_int_t)likelihood_tokens(&b->texts, 2 * i + 1)),
-                             0));
-    }
-    return status_ok();
-}
-
-static struct status write_results(const struct blimp *b)
+/* Writes a line for each pair: its file, its line, and both logarithms with all digits. */
+static struct status write_scores(const struct blimp *b)
 {
     struct buf text = {0};
     struct status s = status_ok();
-    if (b->args->scores != NULL) {
-        s = append_scores(&text, b);
-        s = failed(s) ? s : file_write_atomic(b->args->scores, text.data, text.n);
+    for (int64_t i = 0; i < b->n && !failed(s); i++) {
+        const struct pair *pair = &pairs_of(b)[i];
+        json_t *line =
+            json_pack("{s:o, s:I, s:f, s:f, s:I, s:I}", "file", json_text(pair->path), "line",
+                      (json_int_t)pair->line, "good", score_of(b, i, GOOD), "bad", score_of(b, i, BAD),
+                      "good_tokens", (json_int_t)likelihood_tokens(&b->texts, 2 * i), "bad_tokens",
+                      (json_int_t)likelihood_tokens(&b->texts, 2 * i + 1));
+        s = json_append_line(&text, line, 0);
     }
-    if (!failed(s) && b->args->json != NULL) {
-        s = json_file_write(b->args->json, json_incref(b->result));
-    }
-    buf_clear(&text);
-    append_table(&text, b);
-    s = failed(s) ? s : buf_status(&text);
-    fputs(failed(s) ? "" : buf_text(&text), stdout); /* main checks whether it was written */
+    s = failed(s) ? s : file_write_atomic(b->args->scores, text.data, text.n);
     buf_fini(&text);
     return s;
 }
 
 /* ---- the command ---- */
 
-struct blimp_progress {
-    struct progress line;
-    int64_t start, n_pairs;
-};
-
-static void show(void *self, double part)
-{
-    struct blimp_progress *p = self;
-    if (progress_due(&p->line)) {
-        double seconds = clock_since_s(p->start);
-        progress_show(&p->line, "scoring %.0f %%, %.1f pairs/s, %s left", 100 * part,
-                      part * (double)p->n_pairs / seconds, progress_time(seconds / part * (1 - part)).text);
-    }
-}
-
 static struct status score_pairs(struct blimp *b, const struct input_files *f)
 {
     for (int64_t i = 0; i < f->n; i++) {
         TRY(read_file(b, f->files[i].path));
     }
-    struct blimp_progress progress = {progress_begin(!b->args->disable_progress_bar), clock_ns(), b->n};
-    struct status s = likelihood_run(&b->texts, &b->session.packer, show, &progress);
-    progress_end(&progress.line);
-    TRY(s);
-    double seconds = clock_since_s(progress.start);
+    struct progress progress = progress_begin(!b->args->disable_progress_bar);
+    int64_t start = clock_ns();
+    TRY(likelihood_make(&b->texts));
+    TRY(predict_run(&b->session.packer, &b->texts.request, &(struct predict_options){.progress = &progress}));
+    double seconds = clock_since_s(start);
     log_info("%lld pairs in %.1f s, %.1f pairs/s", (long long)b->n, seconds, (double)b->n / seconds);
     count(b);
     double n_same = number_of(b->result, "same_tokens");
@@ -339,24 +301,28 @@ static struct status score_pairs(struct blimp *b, const struct input_files *f)
                     "which counts as wrong",
                     n_same);
     }
-    return write_results(b);
+    TRY(b->args->scores == NULL ? status_ok() : write_scores(b));
+    TRY(b->args->json == NULL ? status_ok() : json_file_write(b->args->json, json_incref(b->result)));
+    print_table(b);
+    return status_ok();
+}
+
+static struct status check_output(const struct input_files *f, const char *flag, const char *path)
+{
+    TRY(path == NULL ? status_ok() : input_files_check_output(f, flag, path));
+    return path == NULL ? status_ok() : file_check_output(path, 0);
 }
 
 static struct status score_files(const struct blimp_args *a, const struct input_files *f)
 {
-    const char *const flags[] = {"--json", "--scores"}, *const paths[] = {a->json, a->scores};
     struct blimp b = {.args = a};
-    for (int i = 0; i < 2; i++) {
-        if (paths[i] != NULL) {
-            TRY(input_files_check_output(f, flags[i], paths[i]));
-            TRY(file_check_output(paths[i], 0));
-        }
-    }
+    TRY(check_output(f, "--json", a->json));
+    TRY(check_output(f, "--scores", a->scores));
     TRY(session_flags_open(&b.session, &a->session, ANSWER_BLIMP));
     struct status s = likelihood_init(
         &b.texts, &b.session, strcmp(a->masking, "token") == 0 ? LIKELIHOOD_TOKEN : LIKELIHOOD_WITHIN_WORD);
-    b.result = json_pack("{s:i, s:f, s:i, s:f, s:i, s:{}, s:{}, s:{}, s:o, s:s, s:o}", "pairs", 0, "accuracy",
-                         0.0, "ties", 0, "mean_of_paradigms", 0.0, "same_tokens", 0, words[PARADIGM],
+    b.result = json_pack("{s:i, s:i, s:i, s:i, s:i, s:{}, s:{}, s:{}, s:o, s:s, s:o}", "pairs", 0, "accuracy",
+                         0, "ties", 0, "mean_of_paradigms", 0, "same_tokens", 0, words[PARADIGM],
                          words[CLASS], words[FIELD], "model", json_text(a->session.model), "masking",
                          a->masking, "limit", a->limit > 0 ? json_integer(a->limit) : json_null());
     if (!failed(s)) {

@@ -114,7 +114,6 @@ static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OU
     struct likelihood *l = self;
     struct likelihood_text *t = text_at(l, i);
     t->sum -= tensor_load(outputs[MODEL_WORD_LOSSES], 0);
-    l->done += (double)t->n;
     return status_ok();
 }
 
@@ -122,7 +121,6 @@ struct status likelihood_make(struct likelihood *l)
 {
     int64_t n = 0;
     free(l->order);
-    l->work = l->done = 0;
     l->order = calloc((size_t)l->n + 1, sizeof(struct likelihood_text *));
     FAIL_IF(l->order == NULL, STATUS_MEMORY, "out of memory for %lld texts", (long long)l->n);
     for (int64_t i = 0; i < l->n; i++) {
@@ -134,7 +132,6 @@ struct status likelihood_make(struct likelihood *l)
         t->sum = 0;
         t->first = n;
         n += n_predicted(l, t);
-        l->work += (double)t->n * (double)n_predicted(l, t);
     }
     l->request =
         (struct request){.source = {.name = "texts", .self = l, .n = n, .length = length, .add = add},
@@ -143,20 +140,6 @@ struct status likelihood_make(struct likelihood *l)
                          .take = take,
                          .self = l};
     return status_ok();
-}
-
-struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done)(void *self, double part),
-                             void *self)
-{
-    TRY(likelihood_make(l));
-    packer_add(p, &l->request);
-    for (bool more = true; more && !l->request.ended;) {
-        TRY(packer_step(p, &more));
-        if (done != NULL && l->done > 0) {
-            done(self, l->done / l->work);
-        }
-    }
-    return packer_explain(p, l->request.status);
 }
 
 double likelihood_get(const struct likelihood *l, int64_t i)

@@ -27,7 +27,6 @@ struct likelihood {
     struct buf texts;               /* struct likelihood_text */
     int64_t n;                      /* texts */
     struct likelihood_text **order; /* [n] longest first */
-    double work, done;              /* tokens of all sequences, and of those computed */
 };
 
 /* Begins without texts, in a session of MODEL_TASK_MASKED_LM; with BATCHING_FEW_ASKED a batch has many
@@ -39,14 +38,8 @@ void likelihood_fini(struct likelihood *l);
 struct status likelihood_add(struct likelihood *l, struct tokenizer_scratch *scratch, const char *text,
                              size_t n);
 
-/* Makes the request for all texts. */
+/* Makes the request for all texts.  A text does not depend on the others but for rounding. */
 struct status likelihood_make(struct likelihood *l);
-
-/* Makes the request and computes all texts, with the session's packer.  `done`, if not NULL, is called after
- * each batch with the part of the work that is done.  A text does not depend on the others but for rounding.
- * STATUS_NUMERIC if the model computes something that is not finite. */
-struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done)(void *self, double part),
-                             void *self);
 
 /* The natural logarithm for text i, once the request has ended. */
 double likelihood_get(const struct likelihood *l, int64_t i);

@@ -58,12 +58,10 @@ static double sum_by_hand(struct session *s, const char *text, enum likelihood_m
     return sum;
 }
 
-static void count_calls(void *self, double part)
+static void answer(struct likelihood *l, struct session *s)
 {
-    double *seen = self;
-    EXPECT(part > seen[0] && part <= 1 + 1e-12, "%g after %g", part, seen[0]);
-    seen[0] = part;
-    seen[1]++;
+    EXPECT_OK(likelihood_make(l));
+    EXPECT_OK(packer_answer(&s->packer, &l->request));
 }
 
 /* Enough copies for several batches; each has the sum of the text alone, but for rounding. */
@@ -73,7 +71,6 @@ static void sums_are_those_by_hand(const char *path, enum likelihood_masking mas
     struct session_options options = session_defaults();
     struct session plain, s;
     struct likelihood l, alone;
-    double seen[2] = {0, 0};
     EXPECT_OK(session_open(&plain, path, MODEL_TASK_MASKED_LM, &options));
     options.batching = BATCHING_FEW_ASKED;
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
@@ -81,14 +78,13 @@ static void sums_are_those_by_hand(const char *path, enum likelihood_masking mas
     for (int i = 0; i < COPIES * N_TEXTS; i++) {
         EXPECT_OK(likelihood_add(&l, &s.scratch, texts[i % N_TEXTS], strlen(texts[i % N_TEXTS])));
     }
-    EXPECT_OK(likelihood_run(&l, &s.packer, count_calls, seen));
-    EXPECT(seen[1] > 1 && fabs(seen[0] - 1) < 1e-12, "%g of the work in %g batches", seen[0], seen[1]);
+    answer(&l, &s);
     for (int i = 0; i < N_TEXTS; i++) {
         sums[i] = likelihood_get(&l, i);
         EXPECT_NEAR(sums[i], sum_by_hand(&plain, texts[i], masking), 1e-5 * fabs(sums[i]));
         EXPECT_OK(likelihood_init(&alone, &plain, masking));
         EXPECT_OK(likelihood_add(&alone, &plain.scratch, texts[i], strlen(texts[i])));
-        EXPECT_OK(likelihood_run(&alone, &plain.packer, NULL, NULL));
+        answer(&alone, &plain);
         EXPECT_NEAR(likelihood_get(&alone, 0), sums[i], 1e-5 * fabs(sums[i]));
         for (int k = 1; k < COPIES; k++) {
             EXPECT_NEAR(likelihood_get(&l, i + k * N_TEXTS), sums[i], 1e-5 * fabs(sums[i]));
@@ -116,7 +112,7 @@ static void what_is_wrong_is_said(const char *path)
                  "25 tokens with the special ones, but the model reads at most 24");
     EXPECT(l.n == 0 && l.ids.n == 0, "texts that were refused are kept");
     EXPECT_OK(likelihood_add(&l, &s.scratch, longer, sizeof longer - 3));
-    EXPECT_OK(likelihood_run(&l, &s.packer, NULL, NULL));
+    answer(&l, &s);
     EXPECT(likelihood_tokens(&l, 0) == 22, "%lld tokens", (long long)likelihood_tokens(&l, 0));
     likelihood_fini(&l);
     s.dir.tokenizer.special[SPECIAL_MASK] = -1;

@@ -20,15 +20,22 @@
 /* NGRAM_BEGIN stands before each document: n-grams may begin with it, and none crosses it. */
 enum { NGRAM_MOST_ORDER = 6, NGRAM_BEGIN = -1 };
 
+struct ngram {
+    int32_t token;  /* the last one; those of n-grams that continue one n-gram ascend */
+    uint32_t first; /* the first of the n-grams that continue it; they end where those of the next begin */
+    uint32_t count; /* a */
+    union {
+        uint32_t suffix; /* while it is made: the n-gram without its first token, of two levels */
+        float p;         /* the probability of the last token after those before it */
+    };
+    float rest; /* g of the n-gram as a context */
+};
+
 /* The m-grams of a text, at most one for each of its tokens.  Those that continue n-gram i lie side by side
  * in the next level, and a token is found among them by bisection.  Level 0 is the empty n-gram. */
 struct ngram_level {
     int64_t n;
-    int32_t *token;  /* [n] the last token of each; those that continue one n-gram ascend */
-    uint32_t *first; /* [n + 1] n-gram i is continued by [first[i], first[i + 1]); not of the last level */
-    uint32_t *count; /* [n] the count a */
-    float *p;        /* [n] probability of its last token after those before it */
-    float *rest;     /* [n] g of the n-gram as a context; not of the last level */
+    struct ngram *grams; /* [n + 1] */
     double discounts[4]; /* D of a count of 1, 2, and 3 or more; of 0 none */
     bool assumed;        /* the text is too small to find them: 0.5, 1 and 1.5 */
 };

@@ -86,18 +86,16 @@ struct status gpt_counts_measure(struct ngram_score *score, const struct token_w
         n_marks += part < 1 ? N_STRETCHES : 1;
         score->n_counted += part < 1 ? (int64_t)(part * (double)n) : n;
     }
+    const int32_t *ids = (const int32_t *)(const void *)stream.data;
+    int64_t n = (int64_t)(stream.n / sizeof *ids);
     struct status s = buf_status(&stream);
-    if (!failed(s) && n_marks == (int64_t)(stream.n / sizeof(int32_t))) { /* the few tokens of a trial run */
+    if (!failed(s) && n_marks == n) { /* the few tokens of a trial run */
         *score = (struct ngram_score){0};
         buf_fini(&stream);
         return s;
     }
-    score->most_bytes =
-        stream.n + kneser_ney_most_bytes((int64_t)(stream.n / sizeof(int32_t)), NGRAM_MOST_ORDER);
-    if (!failed(s)) {
-        s = kneser_ney_init(&k, (const int32_t *)(const void *)stream.data,
-                            (int64_t)(stream.n / sizeof(int32_t)), NGRAM_MOST_ORDER, sets->n_words);
-    }
+    score->most_bytes = stream.n + kneser_ney_most_bytes(n, NGRAM_MOST_ORDER);
+    s = failed(s) ? s : kneser_ney_init(&k, ids, n, NGRAM_MOST_ORDER, sets->n_words);
     buf_fini(&stream);
     s = failed(s) ? status_context(s, "%s: counts of n-grams (--ngram_tokens)", sets->path)
                   : measure(score, &k, heldout, n_samples);

@@ -7,6 +7,7 @@
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
 #include "cmd/settings.h"
+#include "core/integers.h"
 #include "core/log.h"
 #include "core/option_value.h"
 #include "core/words.h"
@@ -101,9 +102,10 @@ static json_t *label_json(const struct task *t, const char *text)
 {
     char *end;
     double value = strtod(text, &end);
-    bool in_range = end != text && *end == '\0' && value >= 0 && value <= 5;
-    return t->labels == NULL ? (in_range ? json_real(value) : NULL)
-                             : (option_is_choice(t->labels, text) ? json_string(text) : NULL);
+    if (t->labels != NULL) {
+        return option_is_choice(t->labels, text) ? json_string(text) : NULL;
+    }
+    return end != text && *end == '\0' && value >= 0 && value <= 5 ? json_real(value) : NULL;
 }
 
 /* Appends a line of a table as {"sentence1": ..., "sentence2": ..., "label": ...}, or {"sentence": ...,
@@ -111,29 +113,26 @@ static json_t *label_json(const struct task *t, const char *text)
 static struct status put_row(struct buf *lines, const struct task *t, const struct layout *l, char *line,
                              bool is_first)
 {
-    char *columns[MOST_COLUMNS];
-    int n = 0, last = l->text > l->pair ? l->text : l->pair;
+    const char *columns[MOST_COLUMNS] = {NULL};
+    int64_t n = 0, last = int_larger(l->label, int_larger(l->text, l->pair));
     for (char *at = line; at != NULL && n < MOST_COLUMNS; n++) {
         columns[n] = strsep(&at, "\t");
     }
-    FAIL_IF(n <= (last > l->label ? last : l->label), STATUS_DATA, "%d columns are too few for %s", n,
-            t->directory);
+    FAIL_IF(n <= last, STATUS_DATA, "%lld columns are too few for %s", (long long)n, t->directory);
     const char *text = columns[l->text], *pair = l->pair >= 0 ? columns[l->pair] : NULL;
     json_t *label = label_json(t, columns[l->label]);
-    if (label == NULL) {
-        return is_first
-                   ? status_ok()
-                   : status_error(STATUS_DATA, "a label of %s is %s, not %.60s", t->directory,
-                                  t->labels != NULL ? t->labels : "a number from 0 to 5", columns[l->label]);
+    if (label == NULL && is_first) {
+        return status_ok();
     }
+    FAIL_IF(label == NULL, STATUS_DATA, "a label of %s is %s, not %.60s", t->directory,
+            t->labels != NULL ? t->labels : "a number from 0 to 5", columns[l->label]);
+    json_t *row = json_pack("{s:s, s:s*, s:o}", pair != NULL ? "sentence1" : "sentence", text, "sentence2",
+                            pair, "label", label);
     if (text[0] == '\0' || (pair != NULL && pair[0] == '\0')) {
-        json_decref(label);
+        json_decref(row);
         return status_error(STATUS_DATA, "the text is empty");
     }
-    return json_append_line(lines,
-                            json_pack("{s:s, s:s*, s:o}", pair != NULL ? "sentence1" : "sentence", text,
-                                      "sentence2", pair, "label", label),
-                            0);
+    return json_append_line(lines, row, 0);
 }
 
 static struct status read_file(struct buf *lines, const struct task *t, const struct layout *l,
@@ -159,19 +158,27 @@ static struct status read_file(struct buf *lines, const struct task *t, const st
     return s;
 }
 
-/* Appends a part of a task, of the first layout whose training file is there; if none is, the first layout's
+/* Finds the form in which a task is there: the first whose training file is; if none is, the first form's
  * file is missed by its name. */
-static struct status read_part(struct buf *lines, const struct glue_args *a, const struct task *t, int part)
+static struct status find_layout(const struct layout **l, const struct glue_args *a, const struct task *t)
 {
-    const struct layout *l = &t->layouts[0];
     char path[FILE_PATH_BYTES];
     for (int i = 0; i < MOST_LAYOUTS && t->layouts[i].files[0] != NULL; i++) {
-        TRY(file_make_path(path, "%s/%s/%s", a->data_dir, t->directory, t->layouts[i].files[0]));
+        *l = &t->layouts[i];
+        TRY(file_make_path(path, "%s/%s/%s", a->data_dir, t->directory, (*l)->files[0]));
         if (file_exists(path)) {
-            l = &t->layouts[i];
-            break;
+            return status_ok();
         }
     }
+    *l = &t->layouts[0];
+    return status_ok();
+}
+
+static struct status read_part(struct buf *lines, const struct glue_args *a, const struct task *t, int part)
+{
+    const struct layout *l;
+    char path[FILE_PATH_BYTES];
+    TRY(find_layout(&l, a, t));
     for (int i = part; i < (part == TRAIN ? DEV : MOST_FILES) && l->files[i] != NULL; i++) {
         TRY(file_make_path(path, "%s/%s/%s", a->data_dir, t->directory, l->files[i]));
         TRY(read_file(lines, t, l, path, a->encoding));
@@ -195,20 +202,18 @@ static struct status write_part(const struct glue_args *a, const char *path, con
 /* Turns a task into the tables that classify reads; in a dry run only reads it. */
 static struct status make_tables(const struct glue_args *a, const struct task *t)
 {
+    static const char *const names[N_PARTS] = {"train", "dev"};
     char path[FILE_PATH_BYTES];
-    struct status s = file_make_path(path, "%s/%s", a->output_dir, t->directory);
-    if (!failed(s) && !a->dry_run) {
-        s = file_make_directories(path);
-    }
+    struct buf lines = {0};
+    TRY(file_make_path(path, "%s/%s", a->output_dir, t->directory));
+    struct status s = a->dry_run ? status_ok() : file_make_directories(path);
     for (int part = 0; part < N_PARTS && !failed(s); part++) {
-        struct buf lines = {0};
+        buf_clear(&lines);
         s = read_part(&lines, a, t, part);
-        s = failed(s) ? s
-                      : file_make_path(path, "%s/%s/%s.jsonl", a->output_dir, t->directory,
-                                       part == TRAIN ? "train" : "dev");
+        s = failed(s) ? s : file_make_path(path, "%s/%s/%s.jsonl", a->output_dir, t->directory, names[part]);
         s = failed(s) ? s : write_part(a, path, &lines);
-        buf_fini(&lines);
     }
+    buf_fini(&lines);
     return s;
 }
 
@@ -295,12 +300,10 @@ static struct status take_scores(json_t **scores, const struct glue_args *a, con
 
 static void print_command(const struct words *w)
 {
-    fputs("kiln classify", stdout);
-    for (int i = 0; i < w->n; i++) {
-        putchar(' ');
-        log_put_text(stdout, w->list[i]);
-    }
-    putchar('\n');
+    struct buf text = {0};
+    words_print(&text, w);
+    printf("kiln classify %s\n", buf_text(&text));
+    buf_fini(&text);
 }
 
 /* Runs a task; `only_check` its flags, which is done for all before the first begins. */
@@ -327,6 +330,7 @@ static struct status report(const struct glue_run *g)
 {
     char path[FILE_PATH_BYTES];
     double sum = 0;
+    TRY(file_make_path(path, "%s/glue.json", g->args->output_dir));
     json_t *all = json_object();
     for (int i = 0; i < g->n; i++) {
         const struct task *t = g->tasks[i];
@@ -341,11 +345,6 @@ static struct status report(const struct glue_run *g)
     json_t *root = json_pack("{s:o, s:I, s:I, s:o, s:f}", "model", json_text(g->args->model), "seed",
                              (json_int_t)g->args->seed, "n_seeds", (json_int_t)g->args->seeds, "tasks", all,
                              "mean", sum);
-    struct status s = file_make_path(path, "%s/glue.json", g->args->output_dir);
-    if (failed(s)) {
-        json_decref(root);
-        return s;
-    }
     return json_file_write(path, root);
 }
 

@@ -173,7 +173,7 @@ static struct status ask_hosts(struct launch_job *job, const struct program *p, 
     for (int i = 0; i < job->hosts.n && !failed(s); i++) {
         if (!answers[i].reached) {
             s = status_error(STATUS_UNAVAILABLE, "%s: %s; kiln netcheck tests all pairs of hosts",
-                             job->hosts.hosts[i].name, answers[i].problem);
+                             job->hosts.hosts[i].name, answers[i].problem.text);
         } else if (i == 0 || answers[i].cores < job->cores) {
             job->cores = answers[i].cores;
         }

@@ -9,7 +9,6 @@
 #include "cmd/settings.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "launch/child.h"
 #include "launch/host_check.h"
 #include "launch/host_filter.h"
 #include "launch/mpi_command.h"
@@ -146,14 +145,13 @@ static struct status log_in(struct peer *peers, int *n, int64_t ssh_port, int n_
     struct status s = child_jobs_run(jobs, *n, n_parallel, 6, 8);
     int n_slow = 0;
     for (int i = 0; i < *n; i++) {
-        const char *said = jobs[i].timed_out ? "timed out" : buf_text(&jobs[i].output);
-        if (!is_last && jobs[i].code != 0 && strstr(said, "timed out") != NULL) {
+        bool ok = jobs[i].code == 0;
+        if (!is_last && !ok &&
+            (jobs[i].timed_out || strstr(buf_text(&jobs[i].output), "timed out") != NULL)) {
             peers[n_slow++] = peers[i];
         } else {
-            struct ssh_cause c = host_check_explain(said, peers[i].host, ssh_port);
-            char why[sizeof c.cure + 40];
-            snprintf(why, sizeof why, "%s: %s", c.name, c.cure);
-            print_test("ssh", peers[i].host, jobs[i].code == 0 ? "ok" : "fail", jobs[i].code == 0 ? "" : why);
+            struct ssh_problem problem = host_check_explain(&jobs[i], peers[i].host, ssh_port);
+            print_test("ssh", peers[i].host, ok ? "ok" : "fail", ok ? "" : problem.text);
         }
     }
     child_jobs_fini(jobs, *n);
@@ -260,9 +258,8 @@ static void explain_server(struct check *c, int host, const struct child_job *jo
         snprintf(why, sizeof why, "%s does not run there: install kiln at the same path on every host",
                  c->program);
     } else {
-        struct ssh_cause cause =
-            host_check_explain(job->timed_out ? "timed out" : said, name_of(c, host), c->asked->ssh_port);
-        snprintf(why, sizeof why, "%s: %s", cause.name, cause.cure);
+        struct ssh_problem problem = host_check_explain(job, name_of(c, host), c->asked->ssh_port);
+        snprintf(why, sizeof why, "%s", problem.text);
     }
     fail_one(c, name_of(c, host), "", why);
 }

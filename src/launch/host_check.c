@@ -3,7 +3,6 @@
 
 #include "core/host.h"
 #include "core/log.h"
-#include "launch/child.h"
 #include "launch/mpi_command.h"
 
 #include <inttypes.h>
@@ -84,20 +83,21 @@ static void fill_in(char *out, size_t n, const char *text, const char *host, int
     buf_fini(&filled);
 }
 
-struct ssh_cause host_check_explain(const char *ssh_output, const char *host, int64_t ssh_port)
+struct ssh_problem host_check_explain(const struct child_job *job, const char *host, int64_t ssh_port)
 {
-    struct ssh_cause c = {.name = "failed"};
+    struct ssh_problem p;
+    const char *said = job->timed_out ? "timed out" : buf_text(&job->output);
     int64_t port = ssh_port > 0 ? ssh_port : 22;
     for (size_t i = 0; i < sizeof explanations / sizeof explanations[0]; i++) {
-        if (strstr(ssh_output, explanations[i].sign) != NULL) {
-            c.name = explanations[i].name;
-            fill_in(c.cure, sizeof c.cure, explanations[i].cure, host, port);
-            return c;
+        if (strstr(said, explanations[i].sign) != NULL) {
+            int n = snprintf(p.text, sizeof p.text, "%s: ", explanations[i].name);
+            fill_in(p.text + n, sizeof p.text - (size_t)n, explanations[i].cure, host, port);
+            return p;
         }
     }
-    snprintf(c.cure, sizeof c.cure, "ssh -p %" PRId64 " %s true says: %.180s", port, host,
-             ssh_output[0] == '\0' ? "nothing" : ssh_output);
-    return c;
+    snprintf(p.text, sizeof p.text, "failed: ssh -p %" PRId64 " %s true says: %.180s", port, host,
+             said[0] == '\0' ? "nothing" : said);
+    return p;
 }
 
 void host_check_add_shell(struct words *line, const char *host, int64_t ssh_port, const char *command)
@@ -143,12 +143,9 @@ struct status host_check_ask(struct host_answer *answers, const struct host_list
     }
     struct status s = child_jobs_run(jobs, l->n, AT_ONCE, limit_s, 2 * limit_s);
     for (int i = 0; i < l->n; i++) {
-        const char *host = l->hosts[i].name;
         answers[i] = (struct host_answer){.reached = jobs[i].code == 0, .cores = read_cores(&jobs[i].output)};
         if (!answers[i].reached) {
-            struct ssh_cause c = host_check_explain(
-                jobs[i].timed_out ? "timed out" : buf_text(&jobs[i].output), host, ssh_port);
-            snprintf(answers[i].problem, sizeof answers[i].problem, "%s: %s", c.name, c.cure);
+            answers[i].problem = host_check_explain(&jobs[i], l->hosts[i].name, ssh_port);
         }
     }
     child_jobs_fini(jobs, l->n);

@@ -3,15 +3,14 @@
 #ifndef KILN_LAUNCH_HOST_CHECK_H
 #define KILN_LAUNCH_HOST_CHECK_H
 
-#include "core/words.h"
+#include "launch/child.h"
 #include "launch/host_list.h"
 
-/* Cause of a failure of ssh, by its message, and the command that mends it. */
-struct ssh_cause {
-    const char *name; /* a word: "unknown host", "refused", "timeout", ... */
-    char cure[300];
+/* Why a job of ssh failed, by its message, and the command that mends it: "CAUSE: CURE". */
+struct ssh_problem {
+    char text[400];
 };
-struct ssh_cause host_check_explain(const char *ssh_output, const char *host, int64_t ssh_port);
+struct ssh_problem host_check_explain(const struct child_job *job, const char *host, int64_t ssh_port);
 
 /* Whether the name is this machine's. */
 bool host_check_is_here(const char *name);
@@ -25,8 +24,8 @@ void host_check_own_name(void);
 
 struct host_answer {
     bool reached;
-    int64_t cores;     /* processor cores that a process there may use; 0: it did not say */
-    char problem[400]; /* advice, if it was not reached */
+    int64_t cores;              /* processor cores that a process there may use; 0: it did not say */
+    struct ssh_problem problem; /* if it was not reached */
 };
 
 /* Asks all hosts at once, for at most limit_s; `answers` is [l->n]. */

@@ -264,7 +264,7 @@ static struct status check_hosts(const struct supervise *s)
         if (answers[i].reached) {
             continue;
         }
-        log_warning("%s does not answer: %s", hosts->hosts[i].name, answers[i].problem);
+        log_warning("%s does not answer: %s", hosts->hosts[i].name, answers[i].problem.text);
         if (n_reached < needed) {
             t = status_error(STATUS_UNAVAILABLE, "%d of %d hosts answer, but %d are needed%s", n_reached, n,
                              needed,

@@ -113,11 +113,7 @@ static struct status read_peer(struct peer *p, const char **at)
 /* A line is a test. */
 static void print_test(const char *kind, const char *host, const char *result, const char *more)
 {
-    printf("%s\t%s\t%s%s", kind, host, result, more[0] == '\0' ? "" : "\t");
-    for (const char *at = more; *at != '\0'; at++) {
-        putchar(*at == '\n' || *at == '\r' ? ' ' : *at);
-    }
-    putchar('\n');
+    printf("%s\t%s\t%s%s%s\n", kind, host, result, more[0] == '\0' ? "" : "\t", more);
     fflush(stdout);
 }
 
@@ -250,18 +246,17 @@ static bool read_server(struct node *node, const char *output)
 
 static void explain_server(struct check *c, int host, const struct child_job *job)
 {
-    const char *said = buf_text(&job->output), *error = strstr(said, "kiln: error: ");
-    char why[500];
+    static const char sign[] = "kiln: error: ";
+    const char *error = strstr(buf_text(&job->output), sign);
+    struct ssh_problem why = host_check_explain(job, name_of(c, host), c->asked->ssh_port);
     if (error != NULL) {
-        snprintf(why, sizeof why, "%.*s", (int)strcspn(error + 13, "\n"), error + 13);
+        error += strlen(sign);
+        snprintf(why.text, sizeof why.text, "%.*s", (int)strcspn(error, "\n"), error);
     } else if (job->code == 127 || job->code == 126) {
-        snprintf(why, sizeof why, "%s does not run there: install kiln at the same path on every host",
-                 c->program);
-    } else {
-        struct ssh_problem problem = host_check_explain(job, name_of(c, host), c->asked->ssh_port);
-        snprintf(why, sizeof why, "%s", problem.text);
+        snprintf(why.text, sizeof why.text,
+                 "%s does not run there: install kiln at the same path on every host", c->program);
     }
-    fail_one(c, name_of(c, host), "", why);
+    fail_one(c, name_of(c, host), "", why.text);
 }
 
 /* Starts a server on every host. */

@@ -97,6 +97,9 @@ struct ssh_problem host_check_explain(const struct child_job *job, const char *h
     }
     snprintf(p.text, sizeof p.text, "failed: ssh -p %" PRId64 " %s true says: %.180s", port, host,
              said[0] == '\0' ? "nothing" : said);
+    for (char *at = p.text; (at = strpbrk(at, "\r\n")) != NULL;) {
+        *at = ' ';
+    }
     return p;
 }
 

@@ -6,7 +6,7 @@
 #include "launch/child.h"
 #include "launch/host_list.h"
 
-/* Why a job of ssh failed, by its message, and the command that mends it: "CAUSE: CURE". */
+/* Why a job of ssh failed, by its message, and the command that mends it, in one line: "CAUSE: CURE". */
 struct ssh_problem {
     char text[400];
 };

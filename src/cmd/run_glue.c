@@ -91,7 +91,6 @@ struct glue_run {
     int n_settings;
     const char *const *settings;       /* settings of the user: [TASK.]FLAG[=VALUE] */
     const struct task *tasks[N_TASKS]; /* [n] that were asked for */
-    json_t *scores[N_TASKS];           /* scores of a task's metric in seeds.json: values, mean, deviation */
     int n;
 };
 
@@ -285,19 +284,6 @@ static struct status make_words(struct words *w, const struct glue_run *g, const
 
 /* ---- runs ---- */
 
-/* Takes the scores of a task's metric from the table that the series of its seeds wrote. */
-static struct status take_scores(json_t **scores, const struct glue_args *a, const struct task *t)
-{
-    char path[FILE_PATH_BYTES];
-    json_t *root;
-    TRY(file_make_path(path, "%s/%s/seeds.json", a->output_dir, t->directory));
-    TRY(json_read_object(&root, path));
-    json_t *found = json_object_get(json_object_get(root, "metrics"), t->metric);
-    *scores = json_is_number(json_object_get(found, "mean")) ? json_incref(found) : NULL;
-    json_decref(root);
-    return *scores != NULL ? status_ok() : status_error(STATUS_DATA, "%s has no mean of %s", path, t->metric);
-}
-
 static void print_command(const struct words *w)
 {
     struct buf text = {0};
@@ -307,7 +293,7 @@ static void print_command(const struct words *w)
 }
 
 /* Runs a task; `only_check` its flags, which is done for all before the first begins. */
-static struct status run_task(struct glue_run *g, int i, bool only_check)
+static struct status run_task(const struct glue_run *g, int i, bool only_check)
 {
     struct words w = {0};
     struct status s = make_words(&w, g, g->tasks[i]);
@@ -318,49 +304,49 @@ static struct status run_task(struct glue_run *g, int i, bool only_check)
     } else if (!failed(s)) {
         log_info("%s", g->tasks[i]->directory);
         s = command_run(&command_classify, w.n, w.list);
-        s = failed(s) ? s : take_scores(&g->scores[i], g->args, g->tasks[i]);
         s = status_context(s, "%s", g->tasks[i]->directory);
     }
     words_fini(&w);
     return s;
 }
 
-/* Prints and writes the scores in percent, as published tables have them. */
+/* Prints and adds to `all` a task's score in percent, as published tables have it, from the table that the
+ * series of its seeds wrote. */
+static struct status report_task(json_t *all, double *score, const struct glue_args *a, const struct task *t)
+{
+    char path[FILE_PATH_BYTES];
+    json_t *root;
+    TRY(file_make_path(path, "%s/%s/seeds.json", a->output_dir, t->directory));
+    TRY(json_read_object(&root, path));
+    json_t *found = json_object_get(json_object_get(root, "metrics"), t->metric);
+    bool has_mean = json_is_number(json_object_get(found, "mean"));
+    *score = 100 * json_number_value(json_object_get(found, "mean"));
+    json_object_set_new(all, t->name,
+                        json_pack("{s:s, s:f, s:O?}", "metric", t->metric, "score", *score, "seeds", found));
+    json_decref(root);
+    FAIL_IF(!has_mean, STATUS_DATA, "%s has no mean of %s", path, t->metric);
+    printf("%-8s %-10s %6.2f\n", t->directory, t->title, *score);
+    return status_ok();
+}
+
 static struct status report(const struct glue_run *g)
 {
     char path[FILE_PATH_BYTES];
-    double sum = 0;
-    TRY(file_make_path(path, "%s/glue.json", g->args->output_dir));
+    double score = 0, sum = 0;
     json_t *all = json_object();
-    for (int i = 0; i < g->n; i++) {
-        const struct task *t = g->tasks[i];
-        double score = 100 * json_number_value(json_object_get(g->scores[i], "mean"));
+    struct status s = file_make_path(path, "%s/glue.json", g->args->output_dir);
+    for (int i = 0; i < g->n && !failed(s); i++) {
+        s = report_task(all, &score, g->args, g->tasks[i]);
         sum += score / g->n;
-        printf("%-8s %-10s %6.2f\n", t->directory, t->title, score);
-        json_object_set_new(
-            all, t->name,
-            json_pack("{s:s, s:f, s:O}", "metric", t->metric, "score", score, "seeds", g->scores[i]));
+    }
+    if (failed(s)) {
+        json_decref(all);
+        return s;
     }
     printf("%-8s %-10s %6.2f\n", "mean", g->n == N_TASKS ? "of five" : "of these", sum);
-    json_t *root = json_pack("{s:o, s:I, s:I, s:o, s:f}", "model", json_text(g->args->model), "seed",
-                             (json_int_t)g->args->seed, "n_seeds", (json_int_t)g->args->seeds, "tasks", all,
-                             "mean", sum);
-    return json_file_write(path, root);
-}
-
-static struct status run_all(struct glue_run *g)
-{
-    TRY(choose_tasks(g));
-    for (int i = 0; i < g->n; i++) {
-        TRY(run_task(g, i, true));
-    }
-    for (int i = 0; i < g->n; i++) {
-        TRY(make_tables(g->args, g->tasks[i]));
-    }
-    for (int i = 0; i < g->n; i++) {
-        TRY(run_task(g, i, false));
-    }
-    return g->args->dry_run ? status_ok() : report(g);
+    return json_file_write(path, json_pack("{s:o, s:I, s:I, s:o, s:f}", "model", json_text(g->args->model),
+                                           "seed", (json_int_t)g->args->seed, "n_seeds",
+                                           (json_int_t)g->args->seeds, "tasks", all, "mean", sum));
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
@@ -369,11 +355,17 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct model_dir m;
     TRY(model_dir_open(&m, g.args->model));
     model_dir_close(&m);
-    struct status s = run_all(&g);
+    TRY(choose_tasks(&g));
     for (int i = 0; i < g.n; i++) {
-        json_decref(g.scores[i]);
+        TRY(run_task(&g, i, true));
     }
-    return s;
+    for (int i = 0; i < g.n; i++) {
+        TRY(make_tables(g.args, g.tasks[i]));
+    }
+    for (int i = 0; i < g.n; i++) {
+        TRY(run_task(&g, i, false));
+    }
+    return g.args->dry_run ? status_ok() : report(&g);
 }
 
 const struct command command_glue = {

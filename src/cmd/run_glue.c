@@ -288,7 +288,9 @@ static void print_command(const struct words *w)
 {
     struct buf text = {0};
     words_print(&text, w);
-    printf("kiln classify %s\n", buf_text(&text));
+    fputs("kiln classify ", stdout);
+    log_put_text(stdout, buf_text(&text));
+    putchar('\n');
     buf_fini(&text);
 }
 

@@ -73,28 +73,24 @@ static struct status measure_document(void *self, const int32_t *ids, int64_t n,
     return status_ok();
 }
 
-static struct status measure_path(struct perplexity *all, const struct kneser_ney *k,
-                                  struct tokenizer_scratch *t, const char *path, bool json)
-{
-    struct measuring m = {.p = *all, .model = k};
-    m.p.nats = 0;
-    m.p.n_tokens = m.p.n_bytes = 0;
-    struct status s = text_ids_read(t, path, measure_document, &m);
-    buf_fini(&m.stream);
-    TRY(s);
-    FAIL_IF(m.p.n_tokens == 0, STATUS_DATA, "%s has no text of two tokens", path);
-    perplexity_join(all, &m.p);
-    return perplexity_report(&m.p, path, json);
-}
-
 static struct status measure_paths(const struct kneser_ney *k, struct tokenizer_scratch *t,
                                    const struct input_paths *paths, const struct ngram_args *a)
 {
-    struct perplexity all = {.context = a->order - 1, .stride = 1};
-    for (int i = 0; i < paths->n; i++) {
-        TRY(measure_path(&all, k, t, paths->paths[i], a->json));
+    const struct perplexity none = {.context = a->order - 1, .stride = 1};
+    struct perplexity all = none;
+    struct measuring m = {.model = k};
+    struct status s = status_ok();
+    for (int i = 0; i < paths->n && !failed(s); i++) {
+        m.p = none;
+        s = text_ids_read(t, paths->paths[i], measure_document, &m);
+        if (!failed(s) && m.p.n_tokens == 0) {
+            s = status_error(STATUS_DATA, "%s has no text of two tokens", paths->paths[i]);
+        }
+        s = failed(s) ? s : perplexity_report(&m.p, paths->paths[i], a->json);
+        perplexity_join(&all, &m.p);
     }
-    return paths->n > 1 ? perplexity_report(&all, "all texts", a->json) : status_ok();
+    buf_fini(&m.stream);
+    return failed(s) || paths->n == 1 ? s : perplexity_report(&all, "all texts", a->json);
 }
 
 static void tell(const struct kneser_ney *k, int64_t start)
@@ -108,34 +104,28 @@ static void tell(const struct kneser_ney *k, int64_t start)
              kneser_ney_bytes(k) / MIB + 1);
 }
 
-static struct status count_and_measure(const struct buf *stream, struct tokenizer_scratch *t,
-                                       const struct input_paths *paths, const struct ngram_args *a)
+static struct status count_and_measure(struct tokenizer_scratch *t, const struct input_paths *paths,
+                                       const struct ngram_args *a)
 {
-    const int32_t *ids = (const int32_t *)(const void *)stream->data;
-    int64_t n = (int64_t)(stream->n / sizeof *ids), start = clock_ns();
+    struct buf stream = {0};
     struct kneser_ney k = {0};
-    log_info("%s: %lld tokens, documents' beginnings included; counting them takes at most %zu MiB", a->train,
-             (long long)n, (stream->n + kneser_ney_most_bytes(n, (int)a->order)) / MIB + 1);
-    if (a->dry_run) {
-        return status_ok();
-    }
-    struct status s =
-        status_context(kneser_ney_init(&k, ids, n, (int)a->order, t->tokenizer->n), "--train %s", a->train);
+    TRY(a->dry_run ? status_ok() : text_ids_check(paths->paths, paths->n));
+    struct status s = text_ids_read(t, a->train, append_document, &stream);
+    const int32_t *ids = (const int32_t *)(const void *)stream.data;
+    int64_t n = (int64_t)(stream.n / sizeof *ids), start = clock_ns();
     if (!failed(s)) {
+        log_info("%s: %lld tokens, documents' beginnings included; counting them takes at most %zu MiB",
+                 a->train, (long long)n, (stream.n + kneser_ney_most_bytes(n, (int)a->order)) / MIB + 1);
+    }
+    if (!failed(s) && !a->dry_run) {
+        s = status_context(kneser_ney_init(&k, ids, n, (int)a->order, t->tokenizer->n), "--train %s",
+                           a->train);
+    }
+    if (!failed(s) && !a->dry_run) {
         tell(&k, start);
         s = measure_paths(&k, t, paths, a);
     }
     kneser_ney_fini(&k);
-    return s;
-}
-
-static struct status run_with(struct tokenizer_scratch *t, const struct input_paths *paths,
-                              const struct ngram_args *a)
-{
-    struct buf stream = {0};
-    TRY(a->dry_run ? status_ok() : text_ids_check(paths->paths, paths->n));
-    struct status s = text_ids_read(t, a->train, append_document, &stream);
-    s = failed(s) ? s : count_and_measure(&stream, t, paths, a);
     buf_fini(&stream);
     return s;
 }
@@ -154,7 +144,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         s = input_paths_init(&paths, a->input, NULL, n_positional, positional);
     }
     if (!failed(s)) {
-        s = run_with(&scratch, &paths, a);
+        s = count_and_measure(&scratch, &paths, a);
         input_paths_fini(&paths);
     }
     tokenizer_scratch_fini(&scratch);

@@ -238,142 +238,6 @@ struct served_model *call_model(struct call *c, const char *name, enum answer a)
     return m;
 }
 
-/* ---- fields ---- */
-
-/* The value of a field; NULL where it is absent or null. */
-static const json_t *field(const json_t *o, const char *key)
-{
-    const json_t *value = json_object_get(o, key);
-    return json_is_null(value) ? NULL : value;
-}
-
-static bool fail_type(struct call *c, const char *key, const char *wanted, const json_t *value)
-{
-    static const char *const names[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
-        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number",  [JSON_TRUE] = "true",
-        [JSON_FALSE] = "false",      [JSON_NULL] = "null",
-    };
-    call_fail_value(c, key, "\"%s\" must be %s, but is %s", key, wanted, names[json_typeof(value)]);
-    return false;
-}
-
-bool call_int(struct call *c, const json_t *o, const char *key, int64_t min, int64_t max, int64_t *value)
-{
-    const json_t *found = field(o, key);
-    if (found == NULL) {
-        return true;
-    }
-    double number = json_number_value(found);
-    if (!json_is_number(found) || (json_is_real(found) && number != floor(number))) {
-        return fail_type(c, key, "a whole number", found);
-    }
-    if (number < (double)min || number > (double)max) {
-        call_fail_value(c, key, "\"%s\" is %.17g; it must be from %lld to %lld", key, number, (long long)min,
-                        (long long)max);
-        return false;
-    }
-    *value = json_is_integer(found) ? json_integer_value(found) : (int64_t)number;
-    return true;
-}
-
-bool call_real(struct call *c, const json_t *o, const char *key, double min, double max, double *value)
-{
-    const json_t *found = field(o, key);
-    if (found == NULL) {
-        return true;
-    }
-    double number = json_number_value(found);
-    if (!json_is_number(found)) {
-        return fail_type(c, key, "a number", found);
-    }
-    if (!(number >= min && number <= max)) {
-        call_fail_value(c, key, "\"%s\" is %.9g; it must be from %g to %g", key, number, min, max);
-        return false;
-    }
-    *value = number;
-    return true;
-}
-
-bool call_bool(struct call *c, const json_t *o, const char *key, bool *value)
-{
-    const json_t *found = field(o, key);
-    if (found != NULL && !json_is_boolean(found)) {
-        return fail_type(c, key, "true or false", found);
-    }
-    *value = found == NULL ? *value : json_is_true(found);
-    return true;
-}
-
-bool call_string(struct call *c, const json_t *o, const char *key, const char **value)
-{
-    const json_t *found = field(o, key);
-    if (found != NULL && !json_is_string(found)) {
-        return fail_type(c, key, "a string", found);
-    }
-    *value = found == NULL ? *value : json_string_value(found);
-    return true;
-}
-
-bool call_object(struct call *c, const json_t *o, const char *key, const json_t **value)
-{
-    const json_t *found = field(o, key);
-    if (found != NULL && !json_is_object(found)) {
-        return fail_type(c, key, "an object", found);
-    }
-    *value = found;
-    return true;
-}
-
-static struct text_bytes text_of(const json_t *string)
-{
-    return (struct text_bytes){json_string_value(string), json_string_length(string)};
-}
-
-static bool take_text(struct call *c, const char *key, size_t i, const json_t *value, struct text_bytes *to)
-{
-    if (!json_is_string(value)) {
-        char name[96];
-        snprintf(name, sizeof name, "%s[%zu]", key, i);
-        return fail_type(c, name, "a string", value);
-    }
-    *to = text_of(value);
-    return true;
-}
-
-bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, struct text_bytes **texts,
-                size_t *n)
-{
-    const json_t *value = field(o, key);
-    bool one = json_is_string(value);
-    *n = one ? 1 : json_array_size(value);
-    if (value == NULL) {
-        call_fail_value(c, key, "\"%s\" is missing: a string, or an array of strings", key);
-        return false;
-    }
-    if (!one && !json_is_array(value)) {
-        return fail_type(c, key, "a string or an array of strings", value);
-    }
-    if ((int64_t)*n > most) {
-        call_fail_value(c, key, "\"%s\" has %zu texts; this server takes at most %lld in a request", key, *n,
-                        (long long)most);
-        return false;
-    }
-    *texts = calloc(*n + 1, sizeof **texts);
-    if (*texts == NULL) {
-        call_fail(c, 503, NULL, "out of memory for %zu texts", *n);
-        return false;
-    }
-    for (size_t i = 0; i < *n; i++) {
-        if (!take_text(c, key, i, one ? value : json_array_get(value, i), &(*texts)[i])) {
-            free(*texts);
-            *texts = NULL;
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- work ---- */
 
 static bool is_wanted(void *self)
@@ -449,6 +313,14 @@ void call_submit(struct call *c, void (*finish_call)(struct call *c))
     }
 }
 
+void call_submit_requests(struct call *c, enum answer a, struct request **requests, int64_t n,
+                          void (*finish_call)(struct call *c))
+{
+    c->work = (struct work){
+        .lane = c->model->lanes[a], .requests = requests, .n_requests = n, .n_tokens = c->n_tokens};
+    call_submit(c, finish_call);
+}
+
 struct call_times call_times(const struct call *c)
 {
     const struct work *w = &c->work;
@@ -462,6 +334,40 @@ struct call_times call_times(const struct call *c)
 }
 
 /* ---- for endpoints ---- */
+
+void *call_make_state(struct call *c, size_t bytes, void (*free_state)(void *state))
+{
+    c->state = calloc(1, bytes);
+    c->free_state = c->state == NULL ? NULL : free_state;
+    if (c->state == NULL) {
+        call_fail(c, 503, NULL, "out of memory for a request");
+    }
+    return c->state;
+}
+
+static void add_number(struct call *c, const char *name, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    http_add_header(c->x, name, text);
+}
+
+void call_add_headers(struct call *c)
+{
+    struct call_times times = call_times(c);
+    int64_t total_ms = (clock_ns() - http_began_ns(c->x)) / 1000000;
+    http_add_header(c->x, "x-compute-type", c->model->model.net.config.device->name);
+    add_number(c, "x-compute-time", total_ms);
+    add_number(c, "x-compute-characters", c->n_characters);
+    add_number(c, "x-compute-tokens", c->n_tokens);
+    add_number(c, "x-total-time", total_ms);
+    add_number(c, "x-tokenization-time", (int64_t)(times.encode_s * 1e3));
+    add_number(c, "x-queue-time", (int64_t)(times.queue_s * 1e3));
+    add_number(c, "x-inference-time", (int64_t)(times.compute_s * 1e3));
+    if (c->n_cut > 0) {
+        add_number(c, "kiln-truncated", c->n_cut);
+    }
+}
 
 void call_make_id(char to[CALL_ID_BYTES], const char *prefix)
 {

@@ -9,6 +9,7 @@
 #define KILN_SERVICE_CALL_H
 
 #include "core/json.h"
+#include "data/encoded_texts.h"
 #include "http/http.h"
 #include "service/service_metrics.h"
 #include "service/served_models.h"
@@ -101,6 +102,23 @@ bool call_string(struct call *c, const json_t *o, const char *key, const char **
 /* Reads a field that is an object; an absent one gives NULL.  False: the call has failed. */
 bool call_object(struct call *c, const json_t *o, const char *key, const json_t **value);
 
+/* Reads which of `names`, which end with NULL, a field is; an absent one leaves *value alone.  False: the
+ * call has failed, and the message says what is wanted. */
+bool call_choice(struct call *c, const json_t *o, const char *key, const char *const *names,
+                 const char *wanted, int64_t *value);
+
+/* Reads what a text of too many tokens loses, by "truncate" and "truncation_direction", which TEI and
+ * huggingface_hub send; by default ends are cut.  False: the call has failed. */
+bool call_cut(struct call *c, const json_t *o, enum text_cut *cut);
+
+/* The bytes of a string of the body; NULL and 0 of other values. */
+struct text_bytes call_text(const json_t *string);
+
+/* Appends an array of ids of the model's vocabulary, the field `name` in messages.  Ids of another model are
+ * noticed only where the vocabulary does not have them.  False: the call has failed. */
+bool call_ids(struct call *c, struct id_list *to, const struct served_model *m, const json_t *ids,
+              const char *name);
+
 /* The texts of a field that is a string or an array of strings, borrowed from the body; free() the array.
  * False: the call has failed, also where the field is missing, or `most` texts are fewer. */
 bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, struct text_bytes **texts,
@@ -112,6 +130,10 @@ bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, 
  * call.  `finish` runs once all has ended, without a failure of the work, while the client waits; a text that
  * failed alone has its own status.  Else the call fails by itself, and also where the engine is full. */
 void call_submit(struct call *c, void (*finish)(struct call *c));
+
+/* call_submit with n requests, which the model's lane for `a` answers. */
+void call_submit_requests(struct call *c, enum answer a, struct request **requests, int64_t n,
+                          void (*finish)(struct call *c));
 
 /* ---- answers ---- */
 
@@ -149,6 +171,14 @@ enum { CALL_ID_BYTES = 48 };
 
 /* An id for answers, "cmpl-" and 24 random letters. */
 void call_make_id(char to[CALL_ID_BYTES], const char *prefix);
+
+/* Hangs a zeroed state of so many bytes on the call, and the function that frees it.  NULL: the call has
+ * failed. */
+void *call_make_state(struct call *c, size_t bytes, void (*free_state)(void *state));
+
+/* Adds TEI's headers of times in integer milliseconds and of counts, and kiln-truncated, the number of texts
+ * that were cut, if there is one, before the reply to a call whose work has ended. */
+void call_add_headers(struct call *c);
 
 /* Frees a call at the end of its exchange. */
 void call_free(struct call *c);

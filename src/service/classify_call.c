@@ -1,7 +1,5 @@
 #include "service/classify_call.h"
 
-#include "service/answer_headers.h"
-
 #include <stdlib.h>
 
 static void free_state(void *state)
@@ -13,12 +11,14 @@ static void free_state(void *state)
     free(k);
 }
 
-void classify_call_init(struct classify_call *k, struct call *c)
+void *classify_call_make(struct call *c, size_t bytes)
 {
-    k->call = c;
-    k->top_k = INT64_MAX;
-    c->state = k;
-    c->free_state = free_state;
+    struct classify_call *k = call_make_state(c, bytes, free_state);
+    if (k != NULL) {
+        k->call = c;
+        k->top_k = INT64_MAX;
+    }
+    return k;
 }
 
 bool classify_call_make_room(struct classify_call *k, size_t n, bool of_pairs)
@@ -43,7 +43,7 @@ enum label_problem classify_call_problem(const struct served_model *m)
 static void finish(struct call *c)
 {
     struct classify_call *k = c->state;
-    answer_headers_add(c);
+    call_add_headers(c);
     k->answer(k);
 }
 
@@ -74,11 +74,7 @@ void classify_call_start(struct classify_call *k)
     c->n_tokens = k->job.texts.n_rows;
     c->n_cut = k->job.texts.n_cut;
     k->requests[0] = &k->job.request;
-    c->work = (struct work){.lane = c->model->lanes[ANSWER_CLASSIFY],
-                            .requests = k->requests,
-                            .n_requests = 1,
-                            .n_tokens = c->n_tokens};
-    call_submit(c, finish);
+    call_submit_requests(c, ANSWER_CLASSIFY, k->requests, 1, finish);
 }
 
 const float *classify_call_logits(const struct classify_call *k, int64_t text)
@@ -86,11 +82,17 @@ const float *classify_call_logits(const struct classify_call *k, int64_t text)
     return class_logits_get(&k->job.logits, text);
 }
 
+/* The higher score first; of equal ones the one of the smaller number. */
 static int by_score(const void *a, const void *b)
 {
     const struct class_reading *x = a, *y = b;
     return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
                                 : (x->label > y->label) - (x->label < y->label);
+}
+
+void classify_call_sort(struct class_reading *scores, size_t n)
+{
+    qsort(scores, n, sizeof *scores, by_score);
 }
 
 json_t *classify_call_labels(const struct classify_call *k, int64_t text)
@@ -101,7 +103,7 @@ json_t *classify_call_labels(const struct classify_call *k, int64_t text)
     labels.problem = k->problem;
     if (scores != NULL) {
         class_logits_read(scores, classify_call_logits(k, text), &labels);
-        qsort(scores, (size_t)labels.n, sizeof *scores, by_score);
+        classify_call_sort(scores, (size_t)labels.n);
     }
     for (int64_t i = 0; list != NULL && i < labels.n && i < k->top_k; i++) {
         json_array_append_new(list, json_pack("{s:f, s:s}", "score", scores[i].score, "label",

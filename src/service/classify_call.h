@@ -22,8 +22,8 @@ struct classify_call {
     struct request *requests[1];
 };
 
-/* Hangs `k`, which begins a zeroed struct on the heap, on the call, which frees it. */
-void classify_call_init(struct classify_call *k, struct call *c);
+/* Hangs a zeroed struct of so many bytes, which begins with one, on the call.  NULL: the call has failed. */
+void *classify_call_make(struct call *c, size_t bytes);
 
 /* Allocates k->texts, for n texts, and k->pairs if they are pairs.  False: the call has failed. */
 bool classify_call_make_room(struct classify_call *k, size_t n, bool of_pairs);
@@ -37,6 +37,9 @@ enum label_problem classify_call_problem(const struct served_model *m);
 
 /* The logits of a text, [labels]. */
 const float *classify_call_logits(const struct classify_call *k, int64_t text);
+
+/* Sorts readings by score, the higher first, and equal ones by label. */
+void classify_call_sort(struct class_reading *scores, size_t n);
 
 /* [{"score", "label"}] of a text, by score, at most top_k; NULL if memory runs out. */
 json_t *classify_call_labels(const struct classify_call *k, int64_t text);

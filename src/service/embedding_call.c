@@ -2,8 +2,6 @@
 
 #include "core/base64.h"
 #include "serve/answer_json.h"
-#include "service/answer_headers.h"
-#include "service/call_cut.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +20,11 @@ static void free_state(void *state)
 
 struct embedding_call *embedding_call_make(struct call *c)
 {
-    struct embedding_call *e = calloc(1, sizeof *e);
-    if (e == NULL) {
-        call_fail(c, 503, NULL, "out of memory for a request");
-        return NULL;
+    struct embedding_call *e = call_make_state(c, sizeof *e, free_state);
+    if (e != NULL) {
+        *e = (struct embedding_call){
+            .call = c, .options.normalize = EMBED_YES, .key = "inputs", .most = EMBEDDING_TEXTS};
     }
-    *e = (struct embedding_call){
-        .call = c, .options.normalize = EMBED_YES, .key = "inputs", .most = EMBEDDING_TEXTS};
-    c->state = e;
-    c->free_state = free_state;
     return e;
 }
 
@@ -39,21 +33,17 @@ struct embedding_call *embedding_call_make(struct call *c)
 bool embedding_call_read_options(struct embedding_call *e, const json_t *o)
 {
     struct call *c = e->call;
+    static const char *const formats[] = {"float", "base64", NULL};
     bool normalize = e->options.normalize == EMBED_YES;
-    const char *format = "float";
+    int64_t format = 0;
     if (!call_cut(c, o, &e->options.cut) || !call_bool(c, o, "normalize", &normalize) ||
         !call_string(c, o, "prompt_name", &e->options.prompt_name) ||
         !call_int(c, o, "dimensions", 1, INT32_MAX, &e->options.truncate_dim) ||
-        !call_string(c, o, "encoding_format", &format)) {
+        !call_choice(c, o, "encoding_format", formats, "\"float\" or \"base64\"", &format)) {
         return false;
     }
     e->options.normalize = normalize ? EMBED_YES : EMBED_NO;
-    e->in_base64 = strcmp(format, "base64") == 0;
-    if (!e->in_base64 && strcmp(format, "float") != 0) {
-        call_fail_value(c, "encoding_format",
-                        "\"encoding_format\" is \"%.40s\", but must be \"float\" or \"base64\"", format);
-        return false;
-    }
+    e->in_base64 = format == 1;
     return true;
 }
 
@@ -83,7 +73,7 @@ static struct status add_ids(struct embed_input *in, struct tokenizer_scratch *s
 static struct status add(struct embedding_call *e, struct embed_input *in, struct tokenizer_scratch *scratch,
                          const json_t *text)
 {
-    struct text_bytes bytes = {json_string_value(text), json_string_length(text)};
+    struct text_bytes bytes = call_text(text);
     FAIL_IF(!e->takes_empty && (json_is_string(text) ? bytes.n : json_array_size(text)) == 0 &&
                 (json_is_string(text) || json_is_array(text)),
             STATUS_DATA, "text %lld of \"%s\" is empty", (long long)in->texts.n, e->key);
@@ -172,7 +162,7 @@ static bool plan(struct embedding_call *e)
 static void finish(struct call *c)
 {
     struct embedding_call *e = c->state;
-    answer_headers_add(c);
+    call_add_headers(c);
     e->answer(e);
 }
 
@@ -190,11 +180,7 @@ void embedding_call_start(struct embedding_call *e, const char *model, const jso
     }
     c->n_texts = e->n;
     e->requests[0] = &e->job.request;
-    c->work = (struct work){.lane = c->model->lanes[ANSWER_EMBED],
-                            .requests = e->requests,
-                            .n_requests = 1,
-                            .n_tokens = c->n_tokens};
-    call_submit(c, finish);
+    call_submit_requests(c, ANSWER_EMBED, e->requests, 1, finish);
 }
 
 void embedding_call_write(struct buf *out, const struct embedding_call *e, int64_t text)
@@ -217,6 +203,15 @@ static void write_tokens(struct buf *out, const struct embed_tokens_job *j, int6
         answer_json_append_vector(out, rows + i * j->width, j->width);
     }
     buf_putc(out, ']');
+}
+
+void embedding_call_write_model(struct buf *out, const struct embedding_call *e)
+{
+    json_t *name = json_string(e->call->model->name);
+    char *quoted = name == NULL ? NULL : json_dumps(name, JSON_ENCODE_ANY);
+    buf_puts(out, quoted == NULL ? "null" : quoted);
+    free(quoted);
+    json_decref(name);
 }
 
 void embedding_call_reply_list(struct embedding_call *e)

@@ -51,6 +51,9 @@ void embedding_call_compare(struct embedding_call *e, const json_t *inputs);
 /* Appends the vector of a text as JSON. */
 void embedding_call_write(struct buf *out, const struct embedding_call *e, int64_t text);
 
+/* Appends the name of the model as JSON. */
+void embedding_call_write_model(struct buf *out, const struct embedding_call *e);
+
 /* Replies with a list of the vectors of all texts, or of those of their tokens. */
 void embedding_call_reply_list(struct embedding_call *e);
 

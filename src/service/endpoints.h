@@ -5,14 +5,12 @@
 #include "service/call.h"
 
 /* The endpoints of each file; each list ends with a row of zeros. */
-extern const struct endpoint operation_endpoints[]; /* health and metrics */
+extern const struct endpoint operation_endpoints[]; /* health, metrics, runs */
 extern const struct endpoint page_endpoints[];      /* the page for people */
-extern const struct endpoint watch_endpoints[];     /* runs */
 extern const struct endpoint openai_endpoints[], openai_completions_endpoints[], openai_chat_endpoints[];
 extern const struct endpoint tgi_endpoints[];
 extern const struct endpoint ollama_endpoints[];
 extern const struct endpoint token_calls_endpoints[];
-extern const struct endpoint openai_embeddings_endpoints[];
 extern const struct endpoint tei_endpoints[], rerank_endpoints[];
 extern const struct endpoint hub_endpoints[];
 

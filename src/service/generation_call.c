@@ -3,7 +3,6 @@
 #include "core/entropy.h"
 #include "core/integers.h"
 #include "serve/answer_json.h"
-#include "service/token_ids.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +41,13 @@ void *generation_call_create(struct call *c, size_t bytes, const char *model)
     if (m == NULL) {
         return NULL;
     }
-    struct generation_call *q = calloc(1, bytes);
-    if (q == NULL) {
-        fail_memory(c);
-        return NULL;
+    struct generation_call *q = call_make_state(c, bytes, free_state);
+    if (q != NULL) {
+        q->m = m;
+        q->n = 1;
+        q->options.choice =
+            (struct token_choice_options){.temperature = 1, .top_p = 1, .repetition_penalty = 1};
     }
-    q->m = m;
-    q->n = 1;
-    q->options.choice = (struct token_choice_options){.temperature = 1, .top_p = 1, .repetition_penalty = 1};
-    c->state = q;
-    c->free_state = free_state;
     return q;
 }
 
@@ -70,13 +66,13 @@ static bool read_prompt(struct call *c, struct generation_prompt *to, const json
 {
     const struct generation_call *q = c->state;
     if (json_is_array(value)) {
-        return token_ids_read(c, &to->ids, q->m, value, name);
+        return call_ids(c, &to->ids, q->m, value, name);
     }
     if (!json_is_string(value)) {
         call_fail_value(c, name, "%s must be a string or an array of ids of tokens", name);
         return false;
     }
-    to->text = (struct text_bytes){json_string_value(value), json_string_length(value)};
+    to->text = call_text(value);
     return true;
 }
 

@@ -2,7 +2,6 @@
  * Most tasks send the same {"inputs": text}, so the head of the model decides between them; the shape of the
  * inputs does so only where a model can do two things. TEI's clients send the same path, for vectors and for
  * ranks. */
-#include "service/answer_headers.h"
 #include "service/embedding_call.h"
 #include "service/endpoints.h"
 #include "service/hub_tasks.h"
@@ -16,92 +15,110 @@ bool hub_read_parameters(struct call *c, const json_t **parameters)
     return call_object(c, c->body, "parameters", parameters);
 }
 
+/* ---- inputs ---- */
+
+bool hub_is_list(const struct call *c)
+{
+    return json_is_array(json_object_get(c->body, "inputs"));
+}
+
+size_t hub_count(struct call *c, size_t most)
+{
+    size_t n = hub_is_list(c) ? json_array_size(json_object_get(c->body, "inputs")) : 1;
+    if (n == 0 || n > most) {
+        call_fail_value(c, "inputs", "\"inputs\" is a list of %zu; it may have 1 to %zu", n, most);
+        return 0;
+    }
+    return n;
+}
+
+const json_t *hub_input(const struct call *c, size_t i)
+{
+    const json_t *inputs = json_object_get(c->body, "inputs");
+    return hub_is_list(c) ? json_array_get(inputs, i) : inputs;
+}
+
 /* ---- jobs ---- */
+
+struct jobs {
+    const struct hub_job_kind *kind;
+    size_t n;
+    char *jobs;                /* [n] of the kind's bytes */
+    struct request **requests; /* [n] */
+    int64_t own;
+};
+
+static void *job_of(const struct jobs *h, size_t i)
+{
+    return h->jobs + i * h->kind->job_bytes;
+}
 
 static void free_jobs(void *state)
 {
-    struct hub_jobs *h = state;
+    struct jobs *h = state;
     for (size_t i = 0; h->jobs != NULL && i < h->n; i++) {
-        h->fini(hub_job(h, i));
+        h->kind->fini(job_of(h, i));
     }
     free(h->jobs);
     free(h->requests);
     free(h);
 }
 
-struct hub_jobs *hub_jobs_make(struct call *c, size_t job_bytes, void (*fini)(void *job))
+static void finish(struct call *c)
 {
-    const json_t *inputs = json_object_get(c->body, "inputs");
-    size_t n = json_is_array(inputs) ? json_array_size(inputs) : 1;
-    if (n == 0 || n > HUB_INPUTS) {
-        call_fail_value(c, "inputs", "\"inputs\" is a list of %zu; it may have 1 to %d", n, HUB_INPUTS);
-        return NULL;
-    }
-    struct hub_jobs *h = calloc(1, sizeof *h);
-    if (h != NULL) {
-        *h = (struct hub_jobs){.is_list = json_is_array(inputs),
-                               .n = n,
-                               .job_bytes = job_bytes,
-                               .jobs = calloc(n, job_bytes),
-                               .fini = fini,
-                               .requests = calloc(n, sizeof(void *))};
-        c->state = h;
-        c->free_state = free_jobs;
-    }
-    if (h == NULL || h->jobs == NULL || h->requests == NULL) {
-        call_fail(c, 503, NULL, "out of memory for %zu inputs", n);
-        return NULL;
-    }
-    return h;
-}
-
-const json_t *hub_input(const struct call *c, const struct hub_jobs *h, size_t i)
-{
-    const json_t *inputs = json_object_get(c->body, "inputs");
-    return h->is_list ? json_array_get(inputs, i) : inputs;
-}
-
-void *hub_job(const struct hub_jobs *h, size_t i)
-{
-    return h->jobs + i * h->job_bytes;
-}
-
-void hub_submit(struct call *c, enum answer a,
-                struct status (*make)(struct call *c, void *job, const json_t *input,
-                                      struct tokenizer_scratch *scratch, const void *options),
-                const void *options, void (*finish)(struct call *c))
-{
-    struct hub_jobs *h = c->state;
-    struct tokenizer_scratch *scratch;
-    struct status s = served_model_take_scratch(c->model, &scratch);
-    if (!failed(s)) {
-        for (size_t i = 0; i < h->n && !failed(s); i++) {
-            s = make(c, hub_job(h, i), hub_input(c, h, i), scratch, options);
-            h->requests[i] = hub_job(h, i);
+    const struct jobs *h = c->state;
+    json_t *results = json_array(), *result = NULL;
+    struct status s = status_ok();
+    for (size_t i = 0; i < h->n && !failed(s); i++) {
+        s = h->kind->read(&result, c, job_of(h, i), hub_input(c, i), h->own);
+        if (!failed(s)) {
+            json_array_append_new(results, result);
         }
-        served_model_give_scratch(c->model, scratch);
     }
+    if (failed(s)) {
+        json_decref(results);
+        call_fail_status(c, NULL, s);
+        return;
+    }
+    if (!hub_is_list(c)) {
+        result = json_incref(json_array_get(results, 0));
+        json_decref(results);
+        results = result;
+    }
+    call_add_headers(c);
+    call_reply(c, results);
+}
+
+static struct status make_jobs(struct call *c, struct jobs *h, const void *options)
+{
+    struct tokenizer_scratch *scratch;
+    h->jobs = calloc(h->n, h->kind->job_bytes);
+    h->requests = calloc(h->n, sizeof(void *));
+    FAIL_IF(h->jobs == NULL || h->requests == NULL, STATUS_MEMORY, "out of memory for %zu inputs", h->n);
+    TRY(served_model_take_scratch(c->model, &scratch));
+    struct status s = status_ok();
+    for (size_t i = 0; i < h->n && !failed(s); i++) {
+        s = h->kind->make(c, job_of(h, i), hub_input(c, i), scratch, options);
+        h->requests[i] = job_of(h, i);
+    }
+    served_model_give_scratch(c->model, scratch);
+    return s;
+}
+
+void hub_submit(struct call *c, const struct hub_job_kind *kind, size_t n, const void *options, int64_t own)
+{
+    struct jobs *h = call_make_state(c, sizeof *h, free_jobs);
+    if (h == NULL) {
+        return;
+    }
+    *h = (struct jobs){.kind = kind, .n = n, .own = own};
+    struct status s = make_jobs(c, h, options);
     if (failed(s)) {
         call_fail_status(c, "inputs", s);
         return;
     }
-    c->n_texts = (int64_t)h->n;
-    c->work = (struct work){.lane = c->model->lanes[a],
-                            .requests = h->requests,
-                            .n_requests = (int64_t)h->n,
-                            .n_tokens = c->n_tokens};
-    call_submit(c, finish);
-}
-
-void hub_reply(struct call *c, json_t *results)
-{
-    const struct hub_jobs *h = c->state;
-    json_t *reply = h->is_list ? results : json_incref(json_array_get(results, 0));
-    if (!h->is_list) {
-        json_decref(results);
-    }
-    answer_headers_add(c);
-    call_reply(c, reply);
+    c->n_texts = (int64_t)n;
+    call_submit_requests(c, kind->answer, h->requests, c->n_texts, finish);
 }
 
 /* ---- vectors ---- */

@@ -113,35 +113,25 @@ static json_t *answers_to_json(const struct ask_result *r, const char *context, 
     return list;
 }
 
-static void finish(struct call *c)
+static struct status read(json_t **result, const struct call *c, void *job, const json_t *input,
+                          int64_t top_k)
 {
-    const struct hub_jobs *h = c->state;
+    struct ask_result r = {0};
     bool aligns = !json_is_false(json_object_get(json_object_get(c->body, "parameters"), "align_to_words"));
-    json_t *results = json_array();
-    struct status s = status_ok();
-    for (size_t i = 0; i < h->n && !failed(s); i++) {
-        struct ask_result r = {0};
-        s = ask_job_read(hub_job(h, i), &r);
-        if (!failed(s)) {
-            json_array_append_new(results,
-                                  answers_to_json(&r, context_of(hub_input(c, h, i)), h->own > 1, aligns));
-        }
-        ask_result_fini(&r);
+    struct status s = ask_job_read(job, &r);
+    if (!failed(s)) {
+        *result = answers_to_json(&r, context_of(input), top_k > 1, aligns);
     }
-    if (failed(s)) {
-        json_decref(results);
-        call_fail_status(c, NULL, s);
-    } else {
-        hub_reply(c, results);
-    }
+    ask_result_fini(&r);
+    return s;
 }
 
 void hub_ask_answer(struct call *c)
 {
+    static const struct hub_job_kind kind = {ANSWER_ASK, sizeof(struct ask_job), make, read, fini};
     struct ask_options o;
-    struct hub_jobs *h = hub_jobs_make(c, sizeof(struct ask_job), fini);
-    if (h != NULL && read_options(c, &o)) {
-        h->own = o.top_k;
-        hub_submit(c, ANSWER_ASK, make, &o, finish);
+    size_t n = hub_count(c, HUB_INPUTS);
+    if (n > 0 && read_options(c, &o)) {
+        hub_submit(c, &kind, n, &o, o.top_k);
     }
 }

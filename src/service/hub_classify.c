@@ -8,49 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-static struct text_bytes text_of(const json_t *string)
-{
-    return (struct text_bytes){json_string_value(string), json_string_length(string)};
-}
-
-static const json_t *inputs_of(const struct call *c)
-{
-    return json_object_get(c->body, "inputs");
-}
-
-static bool is_list(const struct call *c)
-{
-    return json_is_array(inputs_of(c));
-}
-
-static const json_t *input_of(const struct call *c, size_t i)
-{
-    return is_list(c) ? json_array_get(inputs_of(c), i) : inputs_of(c);
-}
-
-/* How many inputs there are; 0: the call has failed. */
-static size_t count_inputs(struct call *c)
-{
-    size_t n = is_list(c) ? json_array_size(inputs_of(c)) : 1;
-    if (n == 0 || n > CLASSIFY_TEXTS) {
-        call_fail_value(c, "inputs", "\"inputs\" is a list of %zu; it may have 1 to %d", n, CLASSIFY_TEXTS);
-        return 0;
-    }
-    return n;
-}
-
-/* Hangs a zeroed struct that begins with classify_call on the call.  NULL: the call has failed. */
-static void *make(struct call *c, size_t bytes)
-{
-    struct classify_call *k = calloc(1, bytes);
-    if (k == NULL) {
-        call_fail(c, 503, NULL, "out of memory for a request");
-    } else {
-        classify_call_init(k, c);
-    }
-    return k;
-}
-
 /* ---- labels of the model ---- */
 
 /* Lists in a list, also of one text: the client takes the first. */
@@ -66,7 +23,7 @@ static void reply_labels(struct classify_call *k)
 /* A string, {"text": ...} or {"text": ..., "text_pair": ...}. */
 static bool read_input(struct classify_call *k, size_t i)
 {
-    const json_t *input = input_of(k->call, i);
+    const json_t *input = hub_input(k->call, i);
     const json_t *a = json_is_object(input) ? json_object_get(input, "text") : input;
     const json_t *b = json_object_get(input, "text_pair");
     if (!json_is_string(a) || (b != NULL) != (k->pairs != NULL) || (b != NULL && !json_is_string(b))) {
@@ -74,45 +31,36 @@ static bool read_input(struct classify_call *k, size_t i)
                         "\"inputs\" must be a string, {\"text\", \"text_pair\"}, or an array of such");
         return false;
     }
-    k->texts[i] = text_of(a);
+    k->texts[i] = call_text(a);
     if (b != NULL) {
-        k->pairs[i] = text_of(b);
+        k->pairs[i] = call_text(b);
     }
     return true;
 }
 
 static bool read_function(struct call *c, const json_t *parameters, enum label_problem *problem)
 {
-    static const struct {
-        const char *name;
-        enum label_problem problem;
-    } functions[] = {
-        {"softmax", PROBLEM_SINGLE_LABEL}, {"sigmoid", PROBLEM_MULTI_LABEL}, {"none", PROBLEM_REGRESSION}};
-    const char *name = NULL;
-    *problem = classify_call_problem(c->model);
-    if (!call_string(c, parameters, "function_to_apply", &name) || name == NULL) {
-        return name == NULL;
+    static const char *const names[] = {"softmax", "sigmoid", "none", NULL};
+    static const enum label_problem problems[] = {PROBLEM_SINGLE_LABEL, PROBLEM_MULTI_LABEL,
+                                                  PROBLEM_REGRESSION};
+    int64_t i = 0;
+    while (problems[i] != classify_call_problem(c->model)) {
+        i++;
     }
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        if (strcmp(name, functions[i].name) == 0) {
-            *problem = functions[i].problem;
-            return true;
-        }
-    }
-    call_fail_value(c, "function_to_apply",
-                    "\"function_to_apply\" is \"%.40s\", but must be \"sigmoid\", \"softmax\" or \"none\"",
-                    name);
-    return false;
+    bool ok =
+        call_choice(c, parameters, "function_to_apply", names, "\"sigmoid\", \"softmax\" or \"none\"", &i);
+    *problem = problems[i];
+    return ok;
 }
 
 void hub_classify_answer(struct call *c)
 {
     const json_t *p;
-    size_t n = count_inputs(c);
-    struct classify_call *k = n == 0 ? NULL : make(c, sizeof *k);
+    size_t n = hub_count(c, CLASSIFY_TEXTS);
+    struct classify_call *k = n == 0 ? NULL : classify_call_make(c, sizeof *k);
     if (k == NULL || !hub_read_parameters(c, &p) || !call_int(c, p, "top_k", 1, INT64_MAX, &k->top_k) ||
         !read_function(c, p, &k->problem) ||
-        !classify_call_make_room(k, n, json_object_get(input_of(c, 0), "text_pair") != NULL)) {
+        !classify_call_make_room(k, n, json_object_get(hub_input(c, 0), "text_pair") != NULL)) {
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -134,21 +82,8 @@ struct zero_shot {
     int64_t entails, contradicts; /* labels of the model */
 };
 
-struct scored_label {
-    const char *name;
-    double score;
-    size_t i;
-};
-
-static int by_score(const void *a, const void *b)
-{
-    const struct scored_label *x = a, *y = b;
-    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
-                                : (x->i > y->i) - (x->i < y->i);
-}
-
 /* Scores each label alone: entailment against contradiction. */
-static void score_alone(const struct zero_shot *z, size_t text, struct scored_label *out)
+static void score_alone(const struct zero_shot *z, size_t text, struct class_reading *out)
 {
     for (size_t k = 0; k < z->n_labels; k++) {
         const float *row = classify_call_logits(&z->classify, (int64_t)(text * z->n_labels + k));
@@ -157,7 +92,7 @@ static void score_alone(const struct zero_shot *z, size_t text, struct scored_la
 }
 
 /* The softmax of the entailment of all labels. */
-static void score_together(const struct zero_shot *z, size_t text, struct scored_label *out)
+static void score_together(const struct zero_shot *z, size_t text, struct class_reading *out)
 {
     double most = -INFINITY, sum = 0;
     for (size_t k = 0; k < z->n_labels; k++) {
@@ -176,20 +111,19 @@ static void score_together(const struct zero_shot *z, size_t text, struct scored
 /* [{"label", "score"}] of a text, the best first; NULL if memory runs out. */
 static json_t *scores_to_json(const struct zero_shot *z, size_t text)
 {
-    struct scored_label *scores = calloc(z->n_labels, sizeof *scores);
+    struct class_reading *scores = calloc(z->n_labels, sizeof *scores);
     json_t *list = scores == NULL ? NULL : json_array();
     if (scores == NULL) {
         return NULL;
     }
     for (size_t k = 0; k < z->n_labels; k++) {
-        scores[k].name = json_string_value(json_array_get(z->labels, k));
-        scores[k].i = k;
+        scores[k].label = (int64_t)k;
     }
     (z->multi_label || z->n_labels == 1 ? score_alone : score_together)(z, text, scores);
-    qsort(scores, z->n_labels, sizeof *scores, by_score);
+    classify_call_sort(scores, z->n_labels);
     for (size_t k = 0; k < z->n_labels; k++) {
-        json_array_append_new(list,
-                              json_pack("{s:s, s:f}", "label", scores[k].name, "score", scores[k].score));
+        json_t *label = json_array_get(z->labels, (size_t)scores[k].label);
+        json_array_append_new(list, json_pack("{s:O, s:f}", "label", label, "score", scores[k].score));
     }
     free(scores);
     return list;
@@ -198,7 +132,7 @@ static json_t *scores_to_json(const struct zero_shot *z, size_t text)
 static void reply_zero_shot(struct classify_call *k)
 {
     const struct zero_shot *z = (const struct zero_shot *)k;
-    if (!is_list(k->call)) {
+    if (!hub_is_list(k->call)) {
         call_reply(k->call, scores_to_json(z, 0));
         return;
     }
@@ -262,14 +196,14 @@ static bool fill_pairs(struct zero_shot *z, size_t n, const struct buf *hypothes
     struct classify_call *k = &z->classify;
     for (size_t i = 0; i < n; i++) {
         const char *hypothesis = buf_text(hypotheses);
-        const json_t *text = input_of(k->call, i);
+        const json_t *text = hub_input(k->call, i);
         if (!json_is_string(text) || json_string_length(text) == 0) {
             call_fail_value(k->call, "inputs",
                             "\"inputs\" must be a string or an array of strings, none of them empty");
             return false;
         }
         for (size_t l = 0; l < z->n_labels; l++) {
-            k->texts[i * z->n_labels + l] = text_of(text);
+            k->texts[i * z->n_labels + l] = call_text(text);
             k->pairs[i * z->n_labels + l] = (struct text_bytes){hypothesis, strlen(hypothesis)};
             hypothesis += strlen(hypothesis) + 1;
         }
@@ -295,8 +229,8 @@ void hub_classify_answer_labels(struct call *c)
 {
     const json_t *p;
     const char *template = "This example is {}.";
-    size_t n = count_inputs(c);
-    struct zero_shot *z = n == 0 ? NULL : make(c, sizeof *z);
+    size_t n = hub_count(c, CLASSIFY_TEXTS);
+    struct zero_shot *z = n == 0 ? NULL : classify_call_make(c, sizeof *z);
     if (z == NULL || !hub_read_parameters(c, &p) || !read_labels(z, p) || !find_entailment(z) ||
         !call_bool(c, p, "multi_label", &z->multi_label) ||
         !call_string(c, p, "hypothesis_template", &template)) {

@@ -89,11 +89,10 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
 {
     struct fill_job *j = job;
     const struct fill_options *o = options;
-    const char *text = json_string_value(input);
-    size_t n = json_string_length(input);
-    FAIL_IF(text == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
-    TRY(fill_job_make(j, &c->model->sessions[ANSWER_FILL], scratch, text, n, o->top_k));
-    c->n_characters += call_characters(text, n);
+    struct text_bytes text = call_text(input);
+    FAIL_IF(text.bytes == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
+    TRY(fill_job_make(j, &c->model->sessions[ANSWER_FILL], scratch, text.bytes, text.n, o->top_k));
+    c->n_characters += call_characters(text.bytes, text.n);
     c->n_tokens += (int64_t)j->ids.n;
     return o->words.n > 0 ? fill_job_choose(j, o->words.ids, (int64_t)o->words.n) : status_ok();
 }
@@ -126,37 +125,31 @@ static json_t *words_to_json(const struct fill_job *j, const struct tokenizer *t
 }
 
 /* The JSON of one mask, a list of words, or of several, a list of these. */
-static json_t *masks_to_json(const struct fill_job *j, const struct tokenizer *t)
+static struct status read(json_t **result, const struct call *c, void *job, const json_t *input, int64_t own)
 {
+    const struct fill_job *j = job;
+    const struct tokenizer *t = c->model->model.tokenizer;
     json_t *list = json_array();
+    (void)input, (void)own;
     for (size_t i = 0; i < j->ids.n; i++) {
         if (j->ids.ids[i] == t->special[SPECIAL_MASK]) {
             json_array_append_new(list, words_to_json(j, t, (int64_t)json_array_size(list), i));
         }
     }
-    if (j->result.n_masks > 1) {
-        return list;
+    *result = j->result.n_masks > 1 ? list : json_incref(json_array_get(list, 0));
+    if (j->result.n_masks == 1) {
+        json_decref(list);
     }
-    json_t *one = json_incref(json_array_get(list, 0));
-    json_decref(list);
-    return one;
-}
-
-static void finish(struct call *c)
-{
-    const struct hub_jobs *h = c->state;
-    json_t *results = json_array();
-    for (size_t i = 0; i < h->n; i++) {
-        json_array_append_new(results, masks_to_json(hub_job(h, i), c->model->model.tokenizer));
-    }
-    hub_reply(c, results);
+    return status_ok();
 }
 
 void hub_fill_answer(struct call *c)
 {
+    static const struct hub_job_kind kind = {ANSWER_FILL, sizeof(struct fill_job), make, read, fini};
     struct fill_options o = {0};
-    if (hub_jobs_make(c, sizeof(struct fill_job), fini) != NULL && read_options(c, &o)) {
-        hub_submit(c, ANSWER_FILL, make, &o, finish);
+    size_t n = hub_count(c, HUB_INPUTS);
+    if (n > 0 && read_options(c, &o)) {
+        hub_submit(c, &kind, n, &o, 0);
     }
     id_list_fini(&o.words);
 }

@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum strategy { TAG_NONE, TAG_SIMPLE, TAG_FIRST, TAG_AVERAGE, TAG_MAX, TAG_STRATEGIES };
-
-static const char *const strategy_names[TAG_STRATEGIES] = {"none", "simple", "first", "average", "max"};
+enum strategy { TAG_NONE, TAG_SIMPLE, TAG_FIRST, TAG_AVERAGE, TAG_MAX };
 
 struct tag_options {
     int64_t strategy, stride;
@@ -238,37 +236,26 @@ static json_t *entities_to_json(const struct call *c, struct tagged_text *t, enu
     return list;
 }
 
-/* The entities of a text; NULL if memory runs out. */
-static json_t *text_to_json(const struct call *c, const struct tag_text_job *j, const char *text,
-                            enum strategy s)
+static struct status read(json_t **result, const struct call *c, void *job, const json_t *input,
+                          int64_t strategy)
 {
+    const struct tag_text_job *j = job;
     size_t n = j->tokens.n + 1;
     struct tagged_text t = {.job = j,
                             .tokenizer = c->model->model.tokenizer,
-                            .text = text,
+                            .text = json_string_value(input),
                             .n = (int64_t)j->tokens.n,
                             .scores = calloc(n * (size_t)j->labels->n, sizeof *t.scores),
                             .starts = calloc(n, sizeof *t.starts),
                             .ends = calloc(n, sizeof *t.ends),
                             .found = calloc(n, sizeof *t.found)};
     bool has_room = t.scores != NULL && t.starts != NULL && t.ends != NULL && t.found != NULL;
-    json_t *list = has_room ? entities_to_json(c, &t, s) : NULL;
+    *result = has_room ? entities_to_json(c, &t, (enum strategy)strategy) : NULL;
     free(t.scores);
     free(t.starts);
     free(t.ends);
     free(t.found);
-    return list;
-}
-
-static void finish(struct call *c)
-{
-    const struct hub_jobs *h = c->state;
-    json_t *results = json_array();
-    for (size_t i = 0; i < h->n; i++) {
-        const char *text = json_string_value(hub_input(c, h, i));
-        json_array_append_new(results, text_to_json(c, hub_job(h, i), text, (enum strategy)h->own));
-    }
-    hub_reply(c, results);
+    return status_ok();
 }
 
 static struct status make(struct call *c, void *job, const json_t *input, struct tokenizer_scratch *scratch,
@@ -276,7 +263,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
 {
     struct tag_text_job *j = job;
     const struct tag_options *o = options;
-    struct text_bytes text = {json_string_value(input), json_string_length(input)};
+    struct text_bytes text = call_text(input);
     FAIL_IF(text.bytes == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
     TRY(tag_text_job_make(j, &c->model->sessions[ANSWER_TAG], scratch, &text, o->stride));
     c->n_characters += call_characters(text.bytes, text.n);
@@ -287,30 +274,21 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
 /* False: the call has failed. */
 static bool read_options(struct call *c, struct tag_options *o)
 {
+    static const char *const strategies[] = {"none", "simple", "first", "average", "max", NULL};
     const json_t *p;
-    const char *name = strategy_names[TAG_NONE];
     *o = (struct tag_options){.stride = -1};
-    if (!hub_read_parameters(c, &p) || !call_string(c, p, "aggregation_strategy", &name) ||
-        !call_int(c, p, "stride", 0, INT32_MAX, &o->stride)) {
-        return false;
-    }
-    while (o->strategy < TAG_STRATEGIES && strcmp(name, strategy_names[o->strategy]) != 0) {
-        o->strategy++;
-    }
-    if (o->strategy == TAG_STRATEGIES) {
-        call_fail_value(
-            c, "aggregation_strategy",
-            "\"aggregation_strategy\" is \"%.40s\", but must be none, simple, first, average or max", name);
-    }
-    return o->strategy < TAG_STRATEGIES;
+    return hub_read_parameters(c, &p) &&
+           call_choice(c, p, "aggregation_strategy", strategies, "none, simple, first, average or max",
+                       &o->strategy) &&
+           call_int(c, p, "stride", 0, INT32_MAX, &o->stride);
 }
 
 void hub_tag_answer(struct call *c)
 {
+    static const struct hub_job_kind kind = {ANSWER_TAG, sizeof(struct tag_text_job), make, read, fini};
     struct tag_options o;
-    struct hub_jobs *h = hub_jobs_make(c, sizeof(struct tag_text_job), fini);
-    if (h != NULL && read_options(c, &o)) {
-        h->own = o.strategy;
-        hub_submit(c, ANSWER_TAG, make, &o, finish);
+    size_t n = hub_count(c, HUB_INPUTS);
+    if (n > 0 && read_options(c, &o)) {
+        hub_submit(c, &kind, n, &o, o.strategy);
     }
 }

@@ -15,35 +15,34 @@ void hub_tag_answer(struct call *c);             /* a text, or several */
 void hub_classify_answer(struct call *c);        /* a text or {"text", "text_pair"}, or several */
 void hub_classify_answer_labels(struct call *c); /* zero-shot: "candidate_labels" of a text */
 
-enum { HUB_INPUTS = 4096 }; /* inputs of a request at most; each is a job of its own */
+enum { HUB_INPUTS = 4096 }; /* inputs of a request at most, each of which is a job of its own */
 
-/* The jobs of a call's inputs, in an array, and the task's data for the time when they have ended. */
-struct hub_jobs {
-    bool is_list; /* "inputs" is one; else it is the only input */
-    size_t n, job_bytes;
-    char *jobs; /* [n] of job_bytes; each begins with its request */
+/* Whether "inputs" is a list; else it is the only input. */
+bool hub_is_list(const struct call *c);
+
+/* How many inputs there are.  0: the call has failed, also where there are more than `most`. */
+size_t hub_count(struct call *c, size_t most);
+
+/* Input i. */
+const json_t *hub_input(const struct call *c, size_t i);
+
+/* A job for each input. */
+struct hub_job_kind {
+    enum answer answer;
+    size_t job_bytes; /* a job begins with its request */
+
+    /* Makes the job of an input; a failure fails the call. */
+    struct status (*make)(struct call *c, void *job, const json_t *input, struct tokenizer_scratch *scratch,
+                          const void *options);
+
+    /* The result of a job that has ended; `own` is hub_submit's. */
+    struct status (*read)(json_t **result, const struct call *c, void *job, const json_t *input, int64_t own);
     void (*fini)(void *job);
-    struct request **requests; /* [n] */
-    int64_t own;               /* the task's */
 };
 
-/* Hangs n zeroed jobs on the call, n the number of inputs.  NULL: the call has failed, also where there is no
- * input, or there are too many. */
-struct hub_jobs *hub_jobs_make(struct call *c, size_t job_bytes, void (*fini)(void *job));
-
-/* Input i, and its job. */
-const json_t *hub_input(const struct call *c, const struct hub_jobs *h, size_t i);
-void *hub_job(const struct hub_jobs *h, size_t i);
-
-/* Makes each input's job with `make`, of which a failure fails the call, and hands them over; `finish` runs
- * once all have ended. */
-void hub_submit(struct call *c, enum answer a,
-                struct status (*make)(struct call *c, void *job, const json_t *input,
-                                      struct tokenizer_scratch *scratch, const void *options),
-                const void *options, void (*finish)(struct call *c));
-
-/* Replies with the results of all inputs, a list of them or the only one; takes the list over. */
-void hub_reply(struct call *c, json_t *results);
+/* Makes the jobs of n inputs and hands them over.  Once all have ended, it replies with the results, a list
+ * of them or the only one. */
+void hub_submit(struct call *c, const struct hub_job_kind *kind, size_t n, const void *options, int64_t own);
 
 /* The object "parameters", or NULL.  False: the call has failed. */
 bool hub_read_parameters(struct call *c, const json_t **parameters);

@@ -198,14 +198,10 @@ static void reply_vectors(struct embedding_call *e)
         buf_puts(&body, i == 0 ? "" : ",");
         embedding_call_write(&body, e, i);
     }
-    json_t *name = json_string(c->model->name);
-    char *quoted = json_dumps(name, JSON_ENCODE_ANY);
-    buf_printf(&body,
-               "],\"model\":%s,\"total_duration\":%lld,\"load_duration\":0,\"prompt_eval_count\":%lld}",
-               quoted == NULL ? "null" : quoted, (long long)(clock_ns() - http_began_ns(c->x)),
-               (long long)c->n_tokens);
-    free(quoted);
-    json_decref(name);
+    buf_puts(&body, "],\"model\":");
+    embedding_call_write_model(&body, e);
+    buf_printf(&body, ",\"total_duration\":%lld,\"load_duration\":0,\"prompt_eval_count\":%lld}",
+               (long long)(clock_ns() - http_began_ns(c->x)), (long long)c->n_tokens);
     call_reply_text(c, 200, "application/json", &body);
 }
 

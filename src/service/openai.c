@@ -1,5 +1,7 @@
-/* openai: the models in OpenAI's form, with the runs that are watched, and what of its API kiln does not
- * have (openapi.json of github.com/openai/openai-openapi, 2026-08-21). */
+/* openai: the models in OpenAI's form, with the runs that are watched; its vectors, as its clients ask for
+ * them, of strings or ids, as numbers or base64; and what of its API kiln does not have (openapi.json of
+ * github.com/openai/openai-openapi, 2026-08-21). */
+#include "service/embedding_call.h"
 #include "service/endpoints.h"
 #include "service/service.h"
 #include "service/watched_runs.h"
@@ -54,6 +56,40 @@ static void show_model(struct call *c)
     }
 }
 
+/* ---- vectors ---- */
+
+/* {"object": "list", "data": [...], "model": ..., "usage": {...}}, whose vectors are written by hand: as JSON
+ * values they take longer than the model. */
+static void reply_vectors(struct embedding_call *e)
+{
+    struct buf body = {0};
+    long long n_tokens = e->call->n_tokens;
+    buf_puts(&body, "{\"object\":\"list\",\"data\":[");
+    for (int64_t i = 0; i < e->n; i++) {
+        buf_printf(&body, "%s{\"object\":\"embedding\",\"index\":%lld,\"embedding\":", i == 0 ? "" : ",",
+                   (long long)i);
+        embedding_call_write(&body, e, i);
+        buf_putc(&body, '}');
+    }
+    buf_puts(&body, "],\"model\":");
+    embedding_call_write_model(&body, e);
+    buf_printf(&body, ",\"usage\":{\"prompt_tokens\":%lld,\"total_tokens\":%lld}}", n_tokens, n_tokens);
+    call_reply_text(e->call, 200, "application/json", &body);
+}
+
+static void embed(struct call *c)
+{
+    const char *model = NULL;
+    struct embedding_call *e = embedding_call_make(c);
+    if (e == NULL || !call_string(c, c->body, "model", &model) || !embedding_call_read_options(e, c->body)) {
+        return;
+    }
+    e->key = "input";
+    e->most = EMBEDDING_OPENAI_TEXTS;
+    e->answer = reply_vectors;
+    embedding_call_start(e, model, json_object_get(c->body, e->key));
+}
+
 /* ---- what kiln does not have ---- */
 
 /* 404 and not 501, which clients try again. */
@@ -68,6 +104,8 @@ const struct endpoint openai_endpoints[] = {
     {"GET", "/models", &dialect_openai, list_models, false},
     {"GET", "/v1/models/", &dialect_openai, show_model, false},
     {"GET", "/models/", &dialect_openai, show_model, false},
+    {"POST", "/v1/embeddings", &dialect_openai, embed, false},
+    {"POST", "/embeddings", &dialect_openai, embed, false},
     {"POST", "/v1/responses", &dialect_openai, refuse_responses, false},
     {0},
 };

@@ -1,7 +1,6 @@
 #include "service/openai_generation.h"
 
 #include "core/clock.h"
-#include "service/openai.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>

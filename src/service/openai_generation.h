@@ -5,6 +5,10 @@
 
 #include "service/generation_call.h"
 
+/* The beginning of the message that a text does not fit the model's window: clients look for it and its
+ * code. */
+#define OPENAI_TOO_LONG "This model's maximum context length is "
+
 struct openai_generation {
     struct generation_call q; /* first */
     bool streams, counts_at_end;

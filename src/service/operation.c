@@ -1,6 +1,8 @@
-/* operation: what supervisors ask: whether the server lives and may be sent work, and its counts. */
+/* operation: what supervisors ask: whether the server lives and may be sent work, and its counts; and the
+ * streams of runs that are watched. */
 #include "service/endpoints.h"
 #include "service/service.h"
+#include "service/watched_runs.h"
 
 #include <string.h>
 
@@ -38,9 +40,40 @@ static void answer_metrics(struct call *c)
     call_reply_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 
+/* ---- runs ---- */
+
+/* A stream lasts for hours, in which the models may be loaded again: it holds none. */
+static void follow(struct call *c, int run)
+{
+    service_release(c->service, c->models);
+    c->models = NULL;
+    watched_runs_follow(c->service->watched, run, c);
+}
+
+static void follow_all(struct call *c)
+{
+    if (c->service->options.watch.n_runs > 0) {
+        follow(c, -1);
+    } else {
+        call_fail(c, 404, NULL, "no run is watched: kiln serve --watch DIR");
+    }
+}
+
+static void follow_one(struct call *c)
+{
+    int run = watched_runs_find(c->service->watched, c->rest);
+    if (run >= 0) {
+        follow(c, run);
+    } else {
+        call_fail(c, 404, NULL, "no run is watched as %.200s: --watch NAME=DIR", c->rest);
+    }
+}
+
 const struct endpoint operation_endpoints[] = {
     {"GET", "/health/live", &dialect_tei, answer_live, .is_open = true},
     {"GET", "/health/ready", &dialect_tei, answer_ready, .is_open = true},
     {"GET", "/metrics", &dialect_tei, answer_metrics, .is_open = true},
+    {"GET", "/watch", &dialect_openai, follow_all, false},
+    {"GET", "/watch/", &dialect_openai, follow_one, false},
     {0},
 };

@@ -1,7 +1,6 @@
 /* tei: the endpoints of text-embeddings-inference 1.9
  * (https://huggingface.github.io/text-embeddings-inference, router/src/http of its sources), but for
  * /rerank, /tokenize and /decode. */
-#include "service/call_cut.h"
 #include "service/classify_call.h"
 #include "service/embedding_call.h"
 #include "service/endpoints.h"
@@ -59,11 +58,6 @@ static void reply_labels(struct classify_call *k)
     call_reply(k->call, list);
 }
 
-static struct text_bytes text_of(const json_t *string)
-{
-    return (struct text_bytes){json_string_value(string), json_string_length(string)};
-}
-
 /* Text i of the batch, "a", ["a"] or ["a", "b"].  False: the call has failed. */
 static bool read_text(struct classify_call *k, size_t i, const json_t *input)
 {
@@ -79,9 +73,9 @@ static bool read_text(struct classify_call *k, size_t i, const json_t *input)
         call_fail_value(k->call, "inputs", "\"inputs\" mixes single texts and pairs of texts");
         return false;
     }
-    k->texts[i] = text_of(a);
+    k->texts[i] = call_text(a);
     if (n == 2) {
-        k->pairs[i] = text_of(b);
+        k->pairs[i] = call_text(b);
     }
     if (k->texts[i].n == 0 && n != 2) {
         call_fail_value(k->call, "inputs", "text %zu of \"inputs\" is empty", i);
@@ -116,14 +110,9 @@ static bool read_inputs(struct classify_call *k)
 static void answer_predict(struct call *c)
 {
     bool raw = false;
-    struct classify_call *k = calloc(1, sizeof *k);
-    if (k == NULL) {
-        call_fail(c, 503, NULL, "out of memory for a request");
-        return;
-    }
-    classify_call_init(k, c);
-    if (read_inputs(k) && call_cut(c, c->body, &k->cut) && call_bool(c, c->body, "raw_scores", &raw) &&
-        call_model(c, NULL, ANSWER_CLASSIFY) != NULL) {
+    struct classify_call *k = classify_call_make(c, sizeof *k);
+    if (k != NULL && read_inputs(k) && call_cut(c, c->body, &k->cut) &&
+        call_bool(c, c->body, "raw_scores", &raw) && call_model(c, NULL, ANSWER_CLASSIFY) != NULL) {
         k->problem = raw ? PROBLEM_REGRESSION : classify_call_problem(c->model);
         k->answer = reply_labels;
         classify_call_start(k);

@@ -2,7 +2,6 @@
  * of the text: `prompt` in vLLM, `content` in llama.cpp, `inputs` in text-embeddings-inference. */
 #include "serve/answer_json.h"
 #include "service/endpoints.h"
-#include "service/token_ids.h"
 #include "service/token_text.h"
 #include "text/tokenizer_files.h"
 #include "text/utf8.h"
@@ -266,7 +265,7 @@ static json_t *decode(struct call *c, const struct served_model *m, const json_t
     json_t *said = NULL;
     if (!json_is_array(value)) {
         call_fail_value(c, name, "\"%s\" must be an array of ids", name);
-    } else if (token_ids_read(c, &ids, m, value, name)) {
+    } else if (call_ids(c, &ids, m, value, name)) {
         struct buf text = {0};
         token_text_append(&text, m->model.tokenizer, ids.ids, ids.n, skips_special);
         c->n_tokens += (int64_t)ids.n;

@@ -4,8 +4,9 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "model/checkpoint.h"
 #include "serve/answer_json.h"
-#include "service/run_sample.h"
+#include "serve/generate.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -229,13 +230,84 @@ void watched_runs_follow(struct watched_runs *w, int run, struct call *c)
 
 /* ---- texts ---- */
 
-static bool is_wanted(void *self)
+static bool is_wanted(struct watched_runs *w)
 {
-    struct watched_runs *w = self;
     pthread_mutex_lock(&w->lock);
     bool wanted = !w->ends;
     pthread_mutex_unlock(&w->lock);
     return wanted;
+}
+
+/* The highest step of the checkpoints in a run's directory; -1: there is none. */
+static int64_t newest_step(const char *directory)
+{
+    struct checkpoint_steps list = {0};
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
+    int64_t step = failed(s) || list.n == 0 ? -1 : list.steps[0];
+    free(list.steps);
+    return step;
+}
+
+/* The one prompt of a run's text. */
+struct sample {
+    struct generation g;
+    bool is_given;
+    struct watched_runs *watched;
+};
+
+static struct status next(void *self, bool may_wait, struct generation **g)
+{
+    struct sample *s = self;
+    (void)may_wait;
+    *g = s->is_given ? NULL : &s->g;
+    s->is_given = true;
+    return status_ok();
+}
+
+static struct status told(void *self, struct generation *g)
+{
+    const struct sample *s = self;
+    (void)g;
+    return is_wanted(s->watched) ? status_ok() : status_error(STATUS_PREEMPTED, "nobody waits for the text");
+}
+
+enum { NEW_TOKENS = 64 };
+
+/* Continues the prompt by NEW_TOKENS, or by fewer that fit a short window. */
+static struct status continue_prompt(struct buf *text, struct session *of, struct sample *s,
+                                     const char *prompt)
+{
+    struct generate_options o = {.max_new_tokens = 1,
+                                 .choice = {.temperature = 0.8, .top_p = 0.95, .repetition_penalty = 1},
+                                 .seed = 1};
+    const struct generation_source source = {.next = next, .told = told, .self = s};
+    TRY(generation_init(&s->g, of, &of->scratch, prompt, strlen(prompt), &o, 1));
+    int64_t room = of->max_length - (int64_t)s->g.n_prompt;
+    o.max_new_tokens = room < NEW_TOKENS ? room : NEW_TOKENS;
+    TRY(generate(of, &source, NULL));
+    TRY(s->g.status);
+    buf_append(text, buf_text(&s->g.text), s->g.text.n);
+    return buf_status(text);
+}
+
+/* Opens the checkpoint of this step, appends its continuation of the prompt, and closes it.  The random
+ * numbers are the same at each, so that texts differ by the weights alone.  STATUS_USAGE or STATUS_DATA: the
+ * checkpoint is no decoder's, or is gone; STATUS_PREEMPTED: the server ends. */
+static struct status make_sample(struct buf *text, struct watched_runs *w, const char *directory,
+                                 int64_t step)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct session session;
+    struct session_options of = w->options.session;
+    of.n_prompts = 1;
+    of.cache_bytes = 0;
+    TRY(checkpoint_path(path, "%s/ckpt_%lld", directory, (long long)step));
+    TRY(session_open(&session, path, MODEL_TASK_CAUSAL_LM, &of));
+    struct sample s = {.watched = w};
+    struct status status = continue_prompt(text, &session, &s, w->options.prompt);
+    generation_fini(&s.g);
+    session_close(&session);
+    return status;
 }
 
 static void add_sample(struct watched_runs *w, struct watched_run *run, int64_t step, const struct buf *text)
@@ -262,15 +334,14 @@ static void add_sample(struct watched_runs *w, struct watched_run *run, int64_t 
 /* A checkpoint that cannot be read, or that is no decoder's, has no text; the next one is tried again. */
 static void sample(struct watched_runs *w, struct watched_run *run)
 {
-    int64_t step = run_sample_newest(run->directory);
+    int64_t step = newest_step(run->directory);
     if (step <= run->last_step) {
         return;
     }
     struct buf text = {0};
     bool is_first = run->last_step < 0;
     run->last_step = step;
-    struct status s =
-        run_sample_make(&text, run->directory, step, &w->options.session, w->options.prompt, is_wanted, w);
+    struct status s = make_sample(&text, w, run->directory, step);
     if (!failed(s)) {
         add_sample(w, run, step, &text);
     } else if (s.code != STATUS_PREEMPTED && is_first) {

@@ -1,5 +1,5 @@
 /* watched_runs: runs that are watched over HTTP: the lines of their logs as they come, and texts of a decoder
- * at its checkpoints (service/run_sample.h).  A thread looks at the logs and sends; another makes the texts.
+ * at its checkpoints.  A thread looks at the logs and sends; another makes the texts.
  * Runs are only read. */
 #ifndef KILN_SERVICE_WATCHED_RUNS_H
 #define KILN_SERVICE_WATCHED_RUNS_H

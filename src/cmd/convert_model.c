@@ -279,7 +279,6 @@ const struct command command_convert = {
         "universal also write the state of a run: moments and "
         "steps, but "
         "not the place in the data, random states or a loss scale.",
-    .positional_usage = "",
     .options = options,
     .given = offsetof(struct convert_args, given),
     .args_bytes = sizeof(struct convert_args),

@@ -105,7 +105,6 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_doctor = {
     .name = "doctor",
     .summary = "show what this machine and this build have, and how fast they multiply matrices",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct doctor_args),
     .run = run,

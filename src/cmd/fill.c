@@ -36,18 +36,6 @@ static void print_candidates(const struct session *s, const struct fill_result *
     }
 }
 
-static struct status print_json(const struct session *s, const char *text, size_t n,
-                                const struct fill_result *r)
-{
-    struct buf line = {0};
-    struct status status = answer_json_append(&line, answer_json_fill(text, n, r, s->tokenizer));
-    if (!failed(status)) {
-        fputs(buf_text(&line), stdout);
-    }
-    buf_fini(&line);
-    return status;
-}
-
 static void print_text(const struct session *s, const char *text, size_t n, const struct fill_result *r)
 {
     printf("%.*s\n", (int)n, text);
@@ -65,7 +53,7 @@ static struct status fill_text(struct session *s, const char *text, size_t n, co
     struct status status = status_ok();
     TRY(fill_mask(s, text, n, a->top_k, &r));
     if (a->json) {
-        status = print_json(s, text, n, &r);
+        status = standard_streams_put_json(answer_json_fill(text, n, &r, s->tokenizer));
     } else {
         print_text(s, text, n, &r);
     }

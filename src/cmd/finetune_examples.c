@@ -104,8 +104,7 @@ struct example_args {
     "seeds|autocast|device|num_steps_per_checkpoint|resume_from_checkpoint|overwrite_output_dir|"            \
     "predict_batch_size|log_freq|dry-run"
 #define EXAMPLE_COMMAND                                                                                      \
-    .positional_usage = "", .given = offsetof(struct example_args, given),                                   \
-    .args_bytes = sizeof(struct example_args), .of_ranks = true
+    .given = offsetof(struct example_args, given), .args_bytes = sizeof(struct example_args), .of_ranks = true
 
 /* ---- kiln squad ---- */
 

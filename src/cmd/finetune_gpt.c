@@ -125,7 +125,6 @@ const struct command command_finetune_gpt = {
         "model's config.json. Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command "
         "with "
         "--resume_from_checkpoint continues as if it had never stopped.",
-    .positional_usage = "",
     .options = options,
     .usual =
         "init_checkpoint|train_file|validation_file|validation_split_percentage|output_dir|max_seq_length|"

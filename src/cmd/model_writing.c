@@ -269,7 +269,6 @@ const struct command command_export = {
                "prefix, the configuration and vocabulary beside them, and writes config.json, "
                "model.safetensors, vocab.txt, tokenizer.json and the files around them, in fp32. Heads that "
                "the task lacks are left out and listed; heads that the model lacks are an error.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct model_writing_flags),
     .run = run_export,

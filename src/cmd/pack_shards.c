@@ -161,7 +161,6 @@ const struct command command_pack = {
     .summary = "pack padded HDF5 files: up to three sequences in a row",
     .details = "Takes the flags of pack_pretraining_data_pytorch.py.  `kiln prepare --format hdf5 --packed` "
                "packs while it makes samples from text.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct pack_args),
     .run = run,

@@ -54,13 +54,10 @@ struct reading {
 static struct status print_answers(const struct reading *r, const char *question,
                                    const struct ask_result *result)
 {
-    struct buf line = {0};
-    struct status s = r->json ? answer_json_append(&line, answer_json_ask(question, result)) : status_ok();
-    if (r->json && !failed(s)) {
-        fputs(buf_text(&line), stdout);
+    if (r->json) {
+        return standard_streams_put_json(answer_json_ask(question, result));
     }
-    buf_fini(&line);
-    for (int64_t k = 0; !r->json && k < result->n; k++) {
+    for (int64_t k = 0; k < result->n; k++) {
         const struct ask_answer *a = &result->answers[k];
         if (a->start < 0) {
             printf("%.4f  (no answer)\n", a->probability);
@@ -69,7 +66,7 @@ static struct status print_answers(const struct reading *r, const char *question
                    a->end);
         }
     }
-    return s;
+    return status_ok();
 }
 
 static struct status answer(struct reading *r, const char *question)

@@ -168,10 +168,7 @@ static struct status print_times(const struct step_times *t, const struct step_b
                rate * 1e-9, 100 * rate / t->ceilings.products);
     append_latency(&b, &t->latency, s->n_sequences);
     buf_putc(&b, '\n');
-    struct status status = buf_status(&b);
-    fputs(buf_text(&b), stdout);
-    buf_fini(&b);
-    return failed(status) ? status : standard_streams_flush();
+    return standard_streams_put(&b);
 }
 
 static void append_prediction(struct buf *b, const char *what, double seconds, const struct step_bench *s)
@@ -195,10 +192,7 @@ static struct status predict(const struct step_bench *s, const struct machine *m
     }
     append_prediction(&b, s->config.net.learns ? "step" : "answers", f.step_s, s);
     buf_putc(&b, '\n');
-    struct status status = buf_status(&b);
-    fputs(buf_text(&b), stdout);
-    buf_fini(&b);
-    return failed(status) ? status : standard_streams_flush();
+    return standard_streams_put(&b);
 }
 
 static struct status bench(const struct bench_args *a, const struct bench_place *at, const char *name,
@@ -303,7 +297,6 @@ const struct command command_bench = {
                "for GF/s, of copies for GB/s). An op whose data lie in the caches may exceed the ceiling of "
                "copies.  On a GPU, and with --task squad, a line gives the time of a step in steady state, "
                "without timing of ops.  --predict prints the same rows for a device that you do not have.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct bench_args),
     .run = run,

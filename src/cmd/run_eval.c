@@ -9,7 +9,6 @@
 #include "core/hash.h"
 #include "corpus/source_formats.h"
 #include "data/text_ids.h"
-#include "serve/answer_json.h"
 #include "serve/last_words.h"
 
 #include <math.h>
@@ -150,22 +149,14 @@ static struct status measure_texts(const struct evaluation *e)
 static struct status print_last_words(const struct last_words *l, bool json)
 {
     double accuracy = last_words_accuracy(l), nats = last_words_nats(l);
-    struct buf line = {0};
-    struct status s = status_ok();
     if (json) {
-        s = answer_json_append(&line, json_pack("{s:I, s:f, s:o, s:o}", "texts", (json_int_t)l->n, "accuracy",
-                                                accuracy, "nats_per_word", json_finite(nats), "perplexity",
-                                                json_finite(exp(nats))));
-    } else {
-        buf_printf(&line, "%lld last words: %.2f %% guessed, %.4f nats a word, perplexity %.2f\n",
-                   (long long)l->n, 100 * accuracy, nats, exp(nats));
-        s = buf_status(&line);
+        return standard_streams_put_json(json_pack("{s:I, s:f, s:o, s:o}", "texts", (json_int_t)l->n,
+                                                   "accuracy", accuracy, "nats_per_word", json_finite(nats),
+                                                   "perplexity", json_finite(exp(nats))));
     }
-    if (!failed(s)) {
-        fputs(buf_text(&line), stdout);
-    }
-    buf_fini(&line);
-    return failed(s) ? s : standard_streams_flush();
+    printf("%lld last words: %.2f %% guessed, %.4f nats a word, perplexity %.2f\n", (long long)l->n,
+           100 * accuracy, nats, exp(nats));
+    return standard_streams_flush();
 }
 
 /* Texts to measure, and what encodes them. */
@@ -265,7 +256,6 @@ const struct command command_eval = {
                "different vocabularies. The first token of a text does not count. `kiln ngram` measures a "
                "model of counts in the same way. With --tensor-model-parallel-size N the model is cut over N "
                "ranks, which all read the texts.",
-    .positional_usage = "",
     .max_positional = 1000,
     .options = options,
     .args_bytes = sizeof(struct eval_args),

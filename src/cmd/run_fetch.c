@@ -132,7 +132,6 @@ const struct command command_fetch = {
                "Without a network the command lists which files are missing and where they belong, and ends "
                "with 69: put them there and start it again.",
     .positional_usage = "SOURCE...",
-    .min_positional = 0,
     .max_positional = 16,
     .options = options,
     .args_bytes = sizeof(struct fetch_args),

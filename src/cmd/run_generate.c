@@ -91,15 +91,6 @@ struct answers {
 
 /* ---- printing ---- */
 
-static struct status print_json(const struct prompt *p)
-{
-    struct buf line = {0};
-    struct status s = answer_json_append(&line, answer_json_generation(buf_text(&p->text), p->text.n, &p->g));
-    fwrite(buf_text(&line), 1, line.n, stdout);
-    buf_fini(&line);
-    return s;
-}
-
 /* Prints new text; what a model generates need not be UTF-8. */
 static struct status print_text(struct prompt *p)
 {
@@ -129,7 +120,9 @@ static struct status print_new(struct prompt *p, const struct generate_args *arg
 {
     bool has_ended = p->g.end != GENERATION_GOES_ON;
     if (args->json) {
-        return has_ended ? print_json(p) : status_ok();
+        return has_ended
+                   ? standard_streams_put_json(answer_json_generation(buf_text(&p->text), p->text.n, &p->g))
+                   : status_ok();
     }
     if (args->ids) {
         print_ids(p);
@@ -356,7 +349,6 @@ const struct command command_generate = {
         "meanings of transformers. The same seed gives the same text, whatever other prompts there are. "
         "With --tensor-model-parallel-size N the model is cut over N ranks, of which the first one reads and "
         "prints.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct generate_args),
     .run = run,

@@ -461,7 +461,6 @@ const struct command command_netcheck = {
     .summary = "test ssh, TCP, latency and bandwidth between all pairs of hosts",
     .details = "Ends within 30 s, with a table of all pairs, and for each failure its cause and the command "
                "that mends it.  kiln must be at the same path on every host.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct netcheck_args),
     .run = run,

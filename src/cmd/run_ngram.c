@@ -159,7 +159,6 @@ const struct command command_ngram = {
         "Counts the n-grams of a text and prints how well they predict other texts, in the form of "
         "`kiln eval`: interpolated, modified Kneser-Ney smoothing with three discounts for each order "
         "(Chen & Goodman 1998). Memory is at most 20 bytes per token and order, and 24 more per token.",
-    .positional_usage = "",
     .max_positional = 1000,
     .options = options,
     .args_bytes = sizeof(struct ngram_args),

@@ -244,16 +244,6 @@ static struct status plan_rows(struct plan_report *r, const struct plan_args *a)
     return status_ok();
 }
 
-static struct status print_text(struct buf *text)
-{
-    struct status s = buf_status(text);
-    if (!failed(s)) {
-        fputs(buf_text(text), stdout);
-        s = standard_streams_flush();
-    }
-    return s;
-}
-
 /* NULL: out of memory. */
 static struct status print_json(json_t *object)
 {
@@ -263,9 +253,7 @@ static struct status print_json(json_t *object)
     text.failed = text.failed || lines == NULL;
     free(lines);
     json_decref(object);
-    struct status s = print_text(&text);
-    buf_fini(&text);
-    return s;
+    return standard_streams_put(&text);
 }
 
 static struct status print_report(const struct plan_report *r, bool as_json)
@@ -275,9 +263,7 @@ static struct status print_report(const struct plan_report *r, bool as_json)
         return print_json(plan_report_json(r));
     }
     plan_report_append(&text, r);
-    struct status s = print_text(&text);
-    buf_fini(&text);
-    return s;
+    return standard_streams_put(&text);
 }
 
 /* Appends flags with which the plan would fit: "with --world 8 --zero 1"; false: none. */
@@ -375,9 +361,11 @@ static struct status print_mesh(struct plan_mesh *p, bool as_json)
         return print_json(plan_mesh_json(p));
     }
     struct status s = plan_mesh_append(&text, p);
-    s = failed(s) ? s : print_text(&text);
-    buf_fini(&text);
-    return s;
+    if (failed(s)) {
+        buf_fini(&text);
+        return s;
+    }
+    return standard_streams_put(&text);
 }
 
 static struct status plan_on_mesh(const struct plan_args *a, const struct world_setup *setup)
@@ -406,9 +394,7 @@ static struct status print_search(struct plan_search *search, bool as_json)
         return print_json(plan_search_json(search));
     }
     plan_search_append(&text, search);
-    struct status s = print_text(&text);
-    buf_fini(&text);
-    return s;
+    return standard_streams_put(&text);
 }
 
 static struct status search_meshes(const struct plan_args *a, const struct world_setup *setup)
@@ -466,7 +452,6 @@ const struct command command_plan = {
                "for 1 to 128 devices, with published figures of the same model.  With --mesh or --search the "
                "model is cut over slices, stages and replicas.  Ends with exit code 71 if the model does not "
                "fit, and says with what it would.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct plan_args),
     .run = run,

@@ -340,7 +340,6 @@ const struct command command_pretrain = {
                "longer ones, another batch and rate.  Ctrl-C, SIGTERM or SIGHUP saves and ends with "
                "exit code 75; the same command with --resume_from_checkpoint continues as if it had "
                "never stopped.",
-    .positional_usage = "",
     .options = options,
     .usual = "input_dir|config_file|output_dir|init_checkpoint|eval_input_dir|recipe|max_seq_length|train_"
              "batch_size|gradient_accumulation_steps|max_steps|total_training_time|learning_rate|warmup_"

@@ -372,7 +372,6 @@ const struct command command_pretrain_gpt = {
         "nothing here are accepted with a line that says why, and those that ask for what kiln does not do "
         "are refused. Lines and event files are the script's. Ctrl-C, SIGTERM or SIGHUP saves and ends with "
         "exit code 75; the same command with --load continues as if it had never stopped.",
-    .positional_usage = "",
     .options = options,
     .usual = "num-layers|hidden-size|num-attention-heads|max-position-embeddings|data-path|split|vocab-file|"
              "merge-file|seq-length|micro-batch-size|global-batch-size|rampup-batch-size|train-samples|"

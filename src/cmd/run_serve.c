@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/settings.h"
+#include "cmd/standard_streams.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "http/http.h"
@@ -331,9 +332,8 @@ static struct status print_plan(const struct service_options *o)
     struct status status = service_init(&s, o);
     if (!failed(status)) {
         served_models_describe(&text, s.coming);
-        fputs(buf_text(&text), stdout);
+        status = standard_streams_put(&text);
     }
-    buf_fini(&text);
     service_fini(&s);
     return status;
 }
@@ -385,7 +385,6 @@ const struct command command_serve = {
     .details = "Each flag with a value may also be given by the environment, as KILN_SERVE_PORT for --port. "
                "SIGHUP loads the "
                "models again behind the same port; SIGTERM ends once requests have been answered.",
-    .positional_usage = "",
     .options = options,
     .given = AT(given),
     .args_bytes = sizeof(struct serve_args),

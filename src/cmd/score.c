@@ -48,12 +48,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct buf text = {0};
     TRY(squad_score_files(&scores, positional[0], a->encoding, positional[1]));
     squad_score_to_text(&text, &scores);
-    struct status s = buf_status(&text);
-    if (!failed(s)) {
-        puts(buf_text(&text)); /* main checks whether it was written */
-    }
-    buf_fini(&text);
-    return s;
+    buf_putc(&text, '\n');
+    return standard_streams_put(&text);
 }
 
 const struct command command_score = {

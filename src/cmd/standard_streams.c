@@ -36,6 +36,22 @@ struct status standard_streams_flush(void)
     return lost_before || lost_now ? lost(lost_now) : status_ok();
 }
 
+struct status standard_streams_put(struct buf *text)
+{
+    struct status s = buf_status(text);
+    fwrite(buf_text(text), 1, failed(s) ? 0 : text->n, stdout);
+    buf_fini(text);
+    return failed(s) ? s : standard_streams_flush();
+}
+
+struct status standard_streams_put_json(json_t *line)
+{
+    struct buf text = {0};
+    struct status s = json_append_line(&text, line, 9);
+    text.failed = text.failed || failed(s);
+    return standard_streams_put(&text);
+}
+
 struct status standard_streams_check_input(void)
 {
     if (feof(stdin)) {

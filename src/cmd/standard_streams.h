@@ -2,7 +2,8 @@
 #ifndef KILN_CMD_STANDARD_STREAMS_H
 #define KILN_CMD_STANDARD_STREAMS_H
 
-#include "core/status.h"
+#include "core/buf.h"
+#include "core/json.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,12 @@ struct status standard_streams_open(void);
 
 /* Flushes standard output; STATUS_IO if any output was lost, now or before. */
 struct status standard_streams_flush(void);
+
+/* Writes a text to standard output, and flushes and frees it.  STATUS_MEMORY: the text is not complete. */
+struct status standard_streams_put(struct buf *text);
+
+/* Writes an answer as a line of JSON, in which numbers of fp64 have 9 digits; takes it over. */
+struct status standard_streams_put_json(json_t *line);
 
 /* After a read that returned nothing: STATUS_IO or STATUS_MEMORY, unless standard input is at its end. */
 struct status standard_streams_check_input(void);

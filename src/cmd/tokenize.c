@@ -178,7 +178,6 @@ const struct command command_tokenize = {
                "BloomTokenizerFast give the same ids. --decode is the way back. Text such as [SEP] is plain "
                "text, unless "
                "--parse_special_tokens is given. A line that is not UTF-8 is an error.",
-    .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct tokenize_args),
     .run = run,

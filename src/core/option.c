@@ -407,7 +407,7 @@ static struct status check_positional(const struct command *c, int n, const char
     }
     FAIL_IF(n > c->max_positional, STATUS_USAGE, "unexpected argument '%s': kiln %s takes flags%s%s",
             words[c->max_positional], c->name, c->max_positional == 0 ? " only" : " and ",
-            c->positional_usage);
+            c->max_positional == 0 ? "" : c->positional_usage);
     return status_error(STATUS_USAGE, "kiln %s needs %s, but %d arguments without -- were given", c->name,
                         c->positional_usage, n);
 }

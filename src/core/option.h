@@ -198,7 +198,7 @@ struct command {
     const char *name;
     const char *summary;          /* one line, for `kiln help` */
     const char *details;          /* paragraphs for `kiln NAME --help`; may be NULL */
-    const char *positional_usage; /* "FILE..." or "" */
+    const char *positional_usage; /* "FILE..."; NULL: there are none */
     int min_positional, max_positional;
     bool ends_at_word; /* the first positional argument ends the flags: later ones are another program's */
     const struct option *options;

@@ -122,8 +122,8 @@ static int print_options(const struct command *c, bool all)
 void option_print_help(const struct command *c, enum option_help which)
 {
     bool all = which == OPTION_ALL_HELP || c->usual == NULL;
-    printf("usage: kiln %s [flags]%s%s\n\n", c->name, c->positional_usage[0] == '\0' ? "" : " ",
-           c->positional_usage);
+    printf("usage: kiln %s [flags]%s%s\n\n", c->name, c->positional_usage == NULL ? "" : " ",
+           c->positional_usage == NULL ? "" : c->positional_usage);
     print_wrapped(c->summary, 0, 0);
     if (c->details != NULL) {
         putchar('\n');

@@ -206,6 +206,21 @@ void dllog_print(const char *line)
     fflush(stdout);
 }
 
+void dllog_put(struct buf *line)
+{
+    if (!line->failed) {
+        dllog_print(buf_text(line));
+    }
+    buf_fini(line);
+}
+
+void dllog_warn(struct status s)
+{
+    if (failed(s)) {
+        log_warning("%s; training continues without this log", s.message);
+    }
+}
+
 struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t *data)
 {
     double now = clock_wall_s();

@@ -40,6 +40,10 @@ struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t 
 
 /* Prints a line that is no record, of the same programs, on standard output. */
 void dllog_print(const char *line);
+void dllog_put(struct buf *line); /* frees it; what memory did not suffice for is left out */
+
+/* Warns of a failure to write a log of these programs. */
+void dllog_warn(struct status s);
 
 /* A real as Python's repr spells it. */
 void dllog_append_real(struct buf *b, double value);

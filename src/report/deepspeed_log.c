@@ -1,7 +1,6 @@
 #include "report/deepspeed_log.h"
 
 #include "core/clock.h"
-#include "core/log.h"
 #include "io/dllog.h"
 #include "model/checkpoint_manifest.h"
 
@@ -16,23 +15,15 @@ static const struct {
     {"adam", "Adam"},   {"adamw", "AdamW"},
 };
 
-static void put_line(struct buf *b)
-{
-    if (!b->failed) {
-        dllog_print(buf_text(b));
-    }
-    buf_fini(b);
-}
-
 static void put_ranks(const struct deepspeed_log_options *o)
 {
     struct buf b = {0};
     buf_printf(&b, "Distributed training with backend=%s, device=%s, local_rank=0", o->backend, o->device);
-    put_line(&b);
+    dllog_put(&b);
     buf_puts(&b, "[INFO] [kiln:init_distributed] Initializing ");
     buf_printf(&b, o->n_ranks == 1 ? "one rank" : o->emulates ? "%d emulated ranks" : "%d ranks", o->n_ranks);
     buf_printf(&b, " with backend %s", o->backend);
-    put_line(&b);
+    dllog_put(&b);
 }
 
 static void put_optimizer(const struct optimizer *o)
@@ -46,7 +37,7 @@ static void put_optimizer(const struct optimizer *o)
     if (o->kind == &optimizer_nvlamb_exp) {
         buf_printf(&b, " with use_ds_lamb_bias_correction=%s", o->corrects_steps ? "True" : "False");
     }
-    put_line(&b);
+    dllog_put(&b);
 }
 
 static void put_schedule(const struct schedule *s)
@@ -74,14 +65,7 @@ static void put_schedule(const struct schedule *s)
         dllog_append_real(&b, args[i].value);
     }
     buf_puts(&b, "}");
-    put_line(&b);
-}
-
-static void warn(struct status s)
-{
-    if (failed(s)) {
-        log_warning("%s; training continues without this log", s.message);
-    }
+    dllog_put(&b);
 }
 
 void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_options *o, bool prints,
@@ -101,7 +85,7 @@ void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_opti
         put_schedule(&o->schedule);
     }
     if (o->settings.tensorboard[0] != '\0') {
-        warn(tfevents_open(&l->events, o->settings.tensorboard, step * o->batch_size + 1));
+        dllog_warn(tfevents_open(&l->events, o->settings.tensorboard, step * o->batch_size + 1));
     }
 }
 
@@ -122,10 +106,10 @@ void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step)
         checkpoint_manifest_part_name(name, "optimizer", 0, l->options.n_ranks);
         buf_printf(&b, "[INFO] [kiln:_save_zero_checkpoint] zero checkpoint saved %s/ckpt_%lld/%s",
                    l->options.output_dir, (long long)global_step, name);
-        put_line(&b);
+        dllog_put(&b);
     }
     buf_printf(&b, "[INFO] [kiln:commit] Checkpoint %lld is ready now!", (long long)global_step);
-    put_line(&b);
+    dllog_put(&b);
 }
 
 /* Samples per second of the steps from `first` on, in the time since `since_ns`. */
@@ -152,13 +136,13 @@ static void put_progress(struct deepspeed_log *l, const struct deepspeed_step *s
         buf_puts(&b, ")");
     }
     buf_puts(&b, "]");
-    put_line(&b);
+    dllog_put(&b);
     buf_printf(&b, "[INFO] [kiln:stop] epoch=%lld/micro_step=%lld/global_step=%lld, RunningAvgSamplesPerSec=",
                (long long)s->epoch, (long long)(s->step * l->options.n_micro), (long long)s->step);
     dllog_append_real(&b, samples_rate(l, l->first_step, s->step, l->start_ns));
     buf_puts(&b, ", CurrSamplesPerSec=");
     dllog_append_real(&b, samples_rate(l, l->window_first, s->step, l->window_ns));
-    put_line(&b);
+    dllog_put(&b);
     l->window_ns = clock_ns();
     l->window_first = s->step;
 }
@@ -180,8 +164,8 @@ void deepspeed_log_step(struct deepspeed_log *l, const struct deepspeed_step *s)
         const struct tfevents_scalar scalars[] = {{"Train/Samples/train_loss", s->loss},
                                                   {"Train/Samples/lr", s->lr},
                                                   {"Train/Samples/loss_scale", s->loss_scale}};
-        warn(tfevents_write(&l->events, s->step * o->batch_size, s->wall_s, scalars,
-                            o->has_loss_scale ? 3 : 2));
+        dllog_warn(tfevents_write(&l->events, s->step * o->batch_size, s->wall_s, scalars,
+                                  o->has_loss_scale ? 3 : 2));
     }
     if (l->prints && s->step % o->settings.steps_per_print == 0) {
         put_progress(l, s);

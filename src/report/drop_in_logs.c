@@ -1,7 +1,5 @@
 #include "report/drop_in_logs.h"
 
-#include "core/log.h"
-
 #include <string.h>
 
 /* Adjacent rows of the same event and form make one record; each parameter is a record of its own.  A row
@@ -17,6 +15,16 @@ struct tfevents_name {
     const char *event, *key, *tag;
     enum drop_in_stream stream;
 };
+
+/* Metrics of the event "score", which both logs call so. */
+#define SCORES(X)                                                                                            \
+    X("exact_match")                                                                                         \
+    X("F1")                                                                                                  \
+    X("accuracy")                                                                                            \
+    X("precision") X("recall") X("f1") X("f1_micro") X("f1_macro") X("matthews_correlation") X("pearson")    \
+        X("spearmanr") X("mse")
+#define DLLOG_SCORE(KEY)    {"score", KEY, DLLOG_SUMMARY, KEY},
+#define TFEVENTS_SCORE(KEY) {"score", KEY, KEY, STREAM_EVAL},
 
 static const struct dllog_name pretraining_dllog_names[] = {
     {"start", "flags", DLLOG_PARAMETER, "Config"},
@@ -69,19 +77,7 @@ static const struct dllog_name finetuning_dllog_names[] = {
     {"predicted", "features", DLLOG_PARAMETER, "sample_number"},
     {"predicted", "e2e_inference_time", DLLOG_SUMMARY, "e2e_inference_time"},
     {"predicted", "inference_sequences_per_second", DLLOG_SUMMARY, "inference_sequences_per_second"},
-    {"score", "exact_match", DLLOG_SUMMARY, "exact_match"},
-    {"score", "F1", DLLOG_SUMMARY, "F1"},
-    {"score", "accuracy", DLLOG_SUMMARY, "accuracy"},
-    {"score", "precision", DLLOG_SUMMARY, "precision"},
-    {"score", "recall", DLLOG_SUMMARY, "recall"},
-    {"score", "f1", DLLOG_SUMMARY, "f1"},
-    {"score", "f1_micro", DLLOG_SUMMARY, "f1_micro"},
-    {"score", "f1_macro", DLLOG_SUMMARY, "f1_macro"},
-    {"score", "matthews_correlation", DLLOG_SUMMARY, "matthews_correlation"},
-    {"score", "pearson", DLLOG_SUMMARY, "pearson"},
-    {"score", "spearmanr", DLLOG_SUMMARY, "spearmanr"},
-    {"score", "mse", DLLOG_SUMMARY, "mse"},
-    {NULL, NULL, DLLOG_SUMMARY, NULL},
+    SCORES(DLLOG_SCORE){NULL, NULL, DLLOG_SUMMARY, NULL},
 };
 
 /* 'Loss', 'performance' and the start are the replaced script's; the others are kiln's own. */
@@ -102,27 +98,8 @@ static const struct tfevents_name finetuning_tfevents_names[] = {
     {"step", "steps_per_second", "iters_per_sec", STREAM_TRAIN},
     {"step", "learning_rate", "learning_rate", STREAM_TRAIN},
     {"step", "grad_norm", "grad_norm", STREAM_TRAIN},
-    {"score", "exact_match", "exact_match", STREAM_EVAL},
-    {"score", "F1", "F1", STREAM_EVAL},
-    {"score", "accuracy", "accuracy", STREAM_EVAL},
-    {"score", "precision", "precision", STREAM_EVAL},
-    {"score", "recall", "recall", STREAM_EVAL},
-    {"score", "f1", "f1", STREAM_EVAL},
-    {"score", "f1_micro", "f1_micro", STREAM_EVAL},
-    {"score", "f1_macro", "f1_macro", STREAM_EVAL},
-    {"score", "matthews_correlation", "matthews_correlation", STREAM_EVAL},
-    {"score", "pearson", "pearson", STREAM_EVAL},
-    {"score", "spearmanr", "spearmanr", STREAM_EVAL},
-    {"score", "mse", "mse", STREAM_EVAL},
-    {NULL, NULL, NULL, STREAM_TRAIN},
+    SCORES(TFEVENTS_SCORE){NULL, NULL, NULL, STREAM_TRAIN},
 };
-
-static void warn(struct status s)
-{
-    if (failed(s)) {
-        log_warning("%s; training continues without this log", s.message);
-    }
-}
 
 void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
 {
@@ -133,7 +110,7 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
         .model = o->model,
         .first_step = o->global_step + 1,
     };
-    warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
+    dllog_warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
     if (o->tensorboard_in != NULL) {
         snprintf(l->directory, sizeof l->directory, "%s/worker_0", o->tensorboard_in);
     }
@@ -185,7 +162,7 @@ static void tell_dllog(struct drop_in_logs *l, const char *event, const json_t *
             json_object_set_new(record, n->name, dllog_value(n, fields));
         }
         if (json_object_size(record) > 0) {
-            warn(dllog_write(&l->dllog, (struct dllog_step){first->form, epoch, step}, record));
+            dllog_warn(dllog_write(&l->dllog, (struct dllog_step){first->form, epoch, step}, record));
         }
         json_decref(record);
     }
@@ -198,7 +175,7 @@ static struct tfevents *open_stream(struct drop_in_logs *l, enum drop_in_stream 
         char path[1056];
         snprintf(path, sizeof path, "%s%s", l->directory, stream == STREAM_EVAL ? "/eval" : "");
         l->stream_open[stream] = true;
-        warn(tfevents_open(&l->streams[stream], path, l->first_step));
+        dllog_warn(tfevents_open(&l->streams[stream], path, l->first_step));
     }
     return &l->streams[stream];
 }
@@ -243,7 +220,8 @@ static void tell_tensorboard(struct drop_in_logs *l, const char *event, const js
             }
         }
         if (s.n > 0) {
-            warn(tfevents_write(open_stream(l, (enum drop_in_stream)stream), step, wall_s, s.scalars, s.n));
+            dllog_warn(
+                tfevents_write(open_stream(l, (enum drop_in_stream)stream), step, wall_s, s.scalars, s.n));
         }
     }
 }

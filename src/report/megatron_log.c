@@ -2,28 +2,12 @@
 
 #include "core/buf.h"
 #include "core/clock.h"
-#include "core/log.h"
 #include "io/dllog.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-static void warn(struct status s)
-{
-    if (failed(s)) {
-        log_warning("%s; training continues without this log", s.message);
-    }
-}
-
-static void put_line(struct buf *b)
-{
-    if (!b->failed) {
-        dllog_print(buf_text(b));
-    }
-    buf_fini(b);
-}
 
 /* ---- arguments ---- */
 
@@ -90,7 +74,7 @@ static void print_arguments(const struct argument *list, int n)
         size_t used = strlen(list[i].name);
         buf_printf(&b, "  %s %.*s %s", list[i].name, used < DOTS ? (int)(DOTS - used) : 0, dots,
                    list[i].value);
-        put_line(&b);
+        dllog_put(&b);
     }
     dllog_print("-------------------- end of arguments ---------------------");
 }
@@ -104,7 +88,7 @@ static void tell_arguments(struct megatron_log *l)
     int n = list_arguments(list, l->options.flags);
     print_arguments(list, n);
     for (int i = 0; i < n; i++) {
-        warn(tfevents_write_text(&l->events, 0, clock_wall_s(), list[i].name, list[i].value));
+        dllog_warn(tfevents_write_text(&l->events, 0, clock_wall_s(), list[i].name, list[i].value));
     }
     free(list);
 }
@@ -135,7 +119,7 @@ void megatron_log_open(struct megatron_log *l, const struct megatron_log_options
         return;
     }
     if (o->settings.tensorboard != NULL) {
-        warn(tfevents_open(&l->events, o->settings.tensorboard, first_event(o, step)));
+        dllog_warn(tfevents_open(&l->events, o->settings.tensorboard, first_event(o, step)));
     }
     tell_arguments(l);
     l->window.start_ns = clock_ns();
@@ -186,9 +170,9 @@ static void put_step(struct megatron_log *l, const struct megatron_step *s, stru
                (long long)w->n_skipped, 0);
     buf_printf(&b, " samples per second: %.3f | TFLOPs: %.2f |", (double)at.batch / seconds,
                megatron_log_tflops(o, at.batch, seconds));
-    put_line(&b);
+    dllog_put(&b);
     buf_printf(&b, "time (ms) | batch-generator: %.2f", 1e-6 * (double)w->batch_ns / (double)w->n_steps);
-    put_line(&b);
+    dllog_put(&b);
 }
 
 /* The axis that a scalar is plotted against. */
@@ -233,7 +217,7 @@ static void plot_on(struct megatron_log *l, const struct plots *p, struct positi
         }
     }
     if (n > 0) {
-        warn(tfevents_write(&l->events, axis_at(at, axis), wall_s, scalars, n));
+        dllog_warn(tfevents_write(&l->events, axis_at(at, axis), wall_s, scalars, n));
     }
 }
 
@@ -256,7 +240,7 @@ static void plot_progress(struct megatron_log *l, struct position at, double wal
                 {"steps-vs-tokens/y=tokens,x=steps", at.step, at.tokens}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct tfevents_scalar scalar = {rows[i].tag, (double)rows[i].y};
-        warn(tfevents_write(&l->events, rows[i].x, wall_s, &scalar, 1));
+        dllog_warn(tfevents_write(&l->events, rows[i].x, wall_s, &scalar, 1));
     }
 }
 
@@ -285,7 +269,7 @@ static void plot_times(struct megatron_log *l, struct position at, double wall_s
     struct tfevents_scalar timer = {"batch-generator-time", 1e-9 * (double)w->batch_ns / (double)w->n_steps};
     add(&p, true, "iteration-time/iteration-time", l->seconds_per_step);
     plot(l, &p, at, wall_s);
-    warn(tfevents_write(&l->events, at.step, wall_s, &timer, 1));
+    dllog_warn(tfevents_write(&l->events, at.step, wall_s, &timer, 1));
 }
 
 void megatron_log_step(struct megatron_log *l, const struct megatron_step *s)
@@ -330,8 +314,8 @@ void megatron_log_validation(struct megatron_log *l, int64_t step, double wall_s
         buf_puts(&dashes, "-");
     }
     dllog_print(buf_text(&dashes));
-    put_line(&line);
-    put_line(&dashes);
+    dllog_put(&line);
+    dllog_put(&dashes);
     add(&p, plots, "lm-loss-validation/lm loss validation", loss);
     add(&p, plots && l->options.settings.perplexity, "lm-loss-validation/lm loss validation ppl", perplexity);
     plot(l, &p, position_after(&l->options, step), wall_s);
@@ -343,7 +327,7 @@ void megatron_log_saving(struct megatron_log *l, int64_t step)
     struct buf b = {0};
     if (l->options.settings.on) {
         buf_printf(&b, "saving checkpoint at iteration %7lld to %s", (long long)step, l->options.output_dir);
-        put_line(&b);
+        dllog_put(&b);
     }
 }
 
@@ -363,11 +347,11 @@ void megatron_log_saved(struct megatron_log *l, int64_t step, double seconds)
     }
     buf_printf(&b, "  successfully saved checkpoint at iteration %7lld to %s", (long long)step,
                l->options.output_dir);
-    put_line(&b);
+    dllog_put(&b);
     put_rounded(&b, "Checkpoint Save GB: ", gb, 1e3);
     put_rounded(&b, ", GB/Sec: ", gb / seconds, 1e2);
     put_rounded(&b, ", Latency(second): ", seconds, 1e3);
-    put_line(&b);
+    dllog_put(&b);
     buf_printf(&b, "time (ms) | save-checkpoint: %.2f", 1e3 * seconds);
-    put_line(&b);
+    dllog_put(&b);
 }

@@ -27,7 +27,7 @@ struct status ask_job_make(struct ask_job *j, const struct session *s, struct to
     TRY(squad_features_encode(&j->features, &j->examples, scratch, fo));
     FAIL_IF(j->features.n == 0, STATUS_DATA, "the context has no text that the model's vocabulary can read");
     TRY(squad_answers_init(&j->answers, &j->examples, &j->features, s->tokenizer, ao));
-    j->request = squad_predict_request(&j->answers);
+    j->request = predict_answers_request(&j->answers);
     return status_ok();
 }
 

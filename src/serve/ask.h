@@ -5,7 +5,7 @@
 #include "core/buf.h"
 #include "core/progress.h"
 #include "serve/session.h"
-#include "serve/squad_predict.h"
+#include "serve/predict.h"
 
 #include <stdint.h>
 

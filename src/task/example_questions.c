@@ -4,7 +4,7 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "data/squad_score.h"
-#include "serve/squad_predict.h"
+#include "serve/predict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void set_script_optimizer(const void *self, struct optimizer *o)
 static struct request predicted_spans(void *self)
 {
     struct example_task *t = self;
-    return squad_predict_request(&t->answers);
+    return predict_answers_request(&t->answers);
 }
 
 static struct status write_answers(void *self, struct buf *names)

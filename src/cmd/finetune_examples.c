@@ -91,6 +91,23 @@ struct example_args {
                        "number of first steps that training_sequences_per_second does not count"),           \
         RUN_LOG_ROWS, PROGRESS_BAR_ROW(AT(disable_progress_bar)), DRY_RUN_OF_TRAINING_ROW
 
+#define EXAMPLE_END_ROWS                                                                                     \
+    FINETUNE_LOG_ROWS, OPTION_GROUP_ROW("flags of the replaced scripts"),                                    \
+        OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher))
+
+/* Columns of a table. */
+#define TEXT_COLUMN_ROWS(help)                                                                               \
+    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME", help),                        \
+        OPTION_SAME_ROW("text_column", "text_column_name", "the same as --text_column_name")
+#define TEXT_PAIR_COLUMN_ROW(help)                                                                           \
+    OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME", help)
+#define LABEL_COLUMN_ROWS(help)                                                                              \
+    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME", help),                      \
+        OPTION_SAME_ROW("label_column", "label_column_name", "the same as --label_column_name")
+#define NO_HEADER_ROW                                                                                        \
+    OPTION_FLAG_ROW("no_header", OWN(no_header),                                                             \
+                    "read the first line of a .csv or .tsv as a row; columns are then called 1, 2, ...")
+
 #define LOWER_CASE_ROW                                                                                       \
     OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),                                                    \
                     "lower-case text and strip accents; implied by an uncased model")
@@ -105,6 +122,14 @@ struct example_args {
     "predict_batch_size|log_freq|dry-run"
 #define EXAMPLE_COMMAND                                                                                      \
     .given = offsetof(struct example_args, given), .args_bytes = sizeof(struct example_args), .of_ranks = true
+
+/* The function that runs a task. */
+#define RUN_OF(TASK, REPLACES)                                                                               \
+    static struct status run_##TASK(const void *args, int n_positional, const char *const *positional) {     \
+        const struct example_args *a = args;                                                                 \
+        (void)n_positional, (void)positional;                                                                \
+        return finetune_command_run(&command_##TASK, &TASK##_task, args, &a->launcher, REPLACES);            \
+    }
 
 /* ---- kiln squad ---- */
 
@@ -158,12 +183,7 @@ static const struct option squad_options[] = {
     {0},
 };
 
-static struct status run_squad(const void *args, int n_positional, const char *const *positional)
-{
-    const struct example_args *a = args;
-    (void)n_positional, (void)positional;
-    return finetune_command_run(&command_squad, &squad_task, args, &a->launcher, true);
-}
+RUN_OF(squad, true)
 
 const struct command command_squad = {
     .name = "squad",
@@ -185,17 +205,11 @@ static const struct option classify_options[] = {
         "train_file", TUNE(train_file), NULL, "FILE",
         "train on the texts and labels of this file: .csv, .tsv or, for JSON lines, .json or .jsonl"),
     FINETUNE_PREDICT_ROWS("classify the texts of this file, in the same form"),
-    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
-                      "column of the text, by name or number; default: sentence, text or another usual name, "
-                      "or the first of a pair of GLUE's"),
-    OPTION_SAME_ROW("text_column", "text_column_name", "the same as --text_column_name"),
-    OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
-                      "column of the second text of pairs; default: sentence2 or another of GLUE's"),
-    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
-                      "column of the label, by name or number; default: label, labels or another usual name"),
-    OPTION_SAME_ROW("label_column", "label_column_name", "the same as --label_column_name"),
-    OPTION_FLAG_ROW("no_header", OWN(no_header),
-                    "read the first line of a .csv or .tsv as a row; columns are then called 1, 2, ..."),
+    TEXT_COLUMN_ROWS("column of the text, by name or number; default: sentence, text or another usual name, "
+                     "or the first of a pair of GLUE's"),
+    TEXT_PAIR_COLUMN_ROW("column of the second text of pairs; default: sentence2 or another of GLUE's"),
+    LABEL_COLUMN_ROWS("column of the label, by name or number; default: label, labels or another usual name"),
+    NO_HEADER_ROW,
     OPTION_STRING_ROW(
         "label_separator", OWN(label_separator), NULL, "CHARACTER",
         "split several labels of a text at this character; default: a comma; JSON lists need none"),
@@ -217,18 +231,11 @@ static const struct option classify_options[] = {
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
                    "number of texts in a batch; texts are sorted by length"),
-    FINETUNE_LOG_ROWS,
-    OPTION_GROUP_ROW("flags of the replaced scripts"),
-    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    EXAMPLE_END_ROWS,
     {0},
 };
 
-static struct status run_classify(const void *args, int n_positional, const char *const *positional)
-{
-    const struct example_args *a = args;
-    (void)n_positional, (void)positional;
-    return finetune_command_run(&command_classify, &classify_task, args, &a->launcher, false);
-}
+RUN_OF(classify, false)
 
 const struct command command_classify = {
     .name = "classify",
@@ -252,14 +259,10 @@ static const struct option tag_options[] = {
                       "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
                       "ends in .json or .jsonl; a label may be a number"),
     FINETUNE_PREDICT_ROWS("label the sentences of this file, in the same form"),
-    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
-                      "column of the words: a key in JSON lines (default: tokens or words), a number from 1 "
-                      "in CoNLL, or a name in CoNLL-U"),
-    OPTION_SAME_ROW("text_column", "text_column_name", "the same as --text_column_name"),
-    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
-                      "column of the labels; default: labels, ner_tags or tags in JSON lines, the last "
+    TEXT_COLUMN_ROWS("column of the words: a key in JSON lines (default: tokens or words), a number from 1 "
+                     "in CoNLL, or a name in CoNLL-U"),
+    LABEL_COLUMN_ROWS("column of the labels; default: labels, ner_tags or tags in JSON lines, the last "
                       "column in CoNLL, UPOS in CoNLL-U"),
-    OPTION_SAME_ROW("label_column", "label_column_name", "the same as --label_column_name"),
     OPTION_STRING_ROW("problem_type", OWN(problem_type), "auto", "NAME",
                       "kind of labels: single_label_classification or regression; auto: the kind in the "
                       "model's config.json; for a new classifier numbers with a decimal point mean "
@@ -277,18 +280,11 @@ static const struct option tag_options[] = {
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
                    "number of sentences in a batch; sentences are sorted by length"),
-    FINETUNE_LOG_ROWS,
-    OPTION_GROUP_ROW("flags of the replaced scripts"),
-    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    EXAMPLE_END_ROWS,
     {0},
 };
 
-static struct status run_tag(const void *args, int n_positional, const char *const *positional)
-{
-    const struct example_args *a = args;
-    (void)n_positional, (void)positional;
-    return finetune_command_run(&command_tag, &tag_task, args, &a->launcher, false);
-}
+RUN_OF(tag, false)
 
 const struct command command_tag = {
     .name = "tag",
@@ -311,18 +307,12 @@ static const struct option embed_train_options[] = {
         "train_file", TUNE(train_file), NULL, "FILE",
         "train on the pairs of texts of this file: .csv, .tsv or, for JSON lines, .json or .jsonl"),
     FINETUNE_PREDICT_ROWS("compare the pairs of this file, in the same form"),
-    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
-                      "column of the first text, by name or number; default: sentence1 or another of GLUE's"),
-    OPTION_SAME_ROW("text_column", "text_column_name", "the same as --text_column_name"),
-    OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
-                      "column of the second text; default: sentence2 or another of GLUE's"),
-    OPTION_STRING_ROW(
-        "label_column_name", OWN(label_column_name), NULL, "NAME",
+    TEXT_COLUMN_ROWS("column of the first text, by name or number; default: sentence1 or another of GLUE's"),
+    TEXT_PAIR_COLUMN_ROW("column of the second text; default: sentence2 or another of GLUE's"),
+    LABEL_COLUMN_ROWS(
         "column of the pairs' scores, by name or number; default: label, score or another usual "
         "name"),
-    OPTION_SAME_ROW("label_column", "label_column_name", "the same as --label_column_name"),
-    OPTION_FLAG_ROW("no_header", OWN(no_header),
-                    "read the first line of a .csv or .tsv as a row; columns are then called 1, 2, ..."),
+    NO_HEADER_ROW,
     FINETUNE_MODEL_ROWS,
     FINETUNE_DO_ROWS("compare the pairs of --predict_file",
                      "score the cosines by their correlation with the scores; implies --do_predict"),
@@ -344,18 +334,11 @@ static const struct option embed_train_options[] = {
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
                    "number of texts in a batch; texts are sorted by length"),
-    FINETUNE_LOG_ROWS,
-    OPTION_GROUP_ROW("flags of the replaced scripts"),
-    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    EXAMPLE_END_ROWS,
     {0},
 };
 
-static struct status run_embed_train(const void *args, int n_positional, const char *const *positional)
-{
-    const struct example_args *a = args;
-    (void)n_positional, (void)positional;
-    return finetune_command_run(&command_embed_train, &embed_train_task, args, &a->launcher, false);
-}
+RUN_OF(embed_train, false)
 
 const struct command command_embed_train = {
     .name = "embed-train",

@@ -195,7 +195,7 @@ static bool has_vocabulary(const char *directory)
     return !failed(tokenizer_open_find(path, &found, directory)) && found;
 }
 
-static bool ends_with(const char *text, const char *end)
+bool inspect_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text);
     return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
@@ -207,7 +207,7 @@ static struct status detect_foreign(const struct kind **kind, const char *path)
     char index[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(index, "%s.index", path));
     bool exists = file_exists(path);
-    if (exists ? ends_with(path, ".index") : file_exists(index)) {
+    if (exists ? inspect_ends_with(path, ".index") : file_exists(index)) {
         *kind = &bundle_kind;
         return status_ok();
     }
@@ -241,19 +241,19 @@ static struct status detect(const struct kind **kind, char *path)
                                                 : &collection_kind;
         return status_ok();
     }
-    if (ends_with(path, ".safetensors")) {
+    if (inspect_ends_with(path, ".safetensors")) {
         *kind = &safetensors_kind;
         return status_ok();
     }
-    if (ends_with(path, ".hdf5") || ends_with(path, ".h5")) {
+    if (inspect_ends_with(path, ".hdf5") || inspect_ends_with(path, ".h5")) {
         *kind = &shard_kind;
         return status_ok();
     }
     for (int i = 0; i < 4; i++) {
         char index[CHECKPOINT_PATH_BYTES];
         int n = (int)strlen(path) - (int)strlen(store_suffixes[i]);
-        if (ends_with(path, store_suffixes[i]) && !failed(checkpoint_path(index, "%.*s.idx", n, path)) &&
-            file_exists(index)) {
+        if (inspect_ends_with(path, store_suffixes[i]) &&
+            !failed(checkpoint_path(index, "%.*s.idx", n, path)) && file_exists(index)) {
             path[n] = '\0';
             *kind = &store_kind;
             return status_ok();
@@ -267,10 +267,11 @@ static int is_listed(const struct dirent *e)
 {
     static const char *const ends[] = {".idx", ".safetensors", ".gguf", ".hdf5", ".h5", ".pt", ".index"};
     static const char *const torch_begin = "pytorch_model";
-    bool listed = strncmp(e->d_name, "ckpt_", 5) == 0 ||
-                  (strncmp(e->d_name, torch_begin, strlen(torch_begin)) == 0 && ends_with(e->d_name, ".bin"));
+    bool listed =
+        strncmp(e->d_name, "ckpt_", 5) == 0 ||
+        (strncmp(e->d_name, torch_begin, strlen(torch_begin)) == 0 && inspect_ends_with(e->d_name, ".bin"));
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        listed |= ends_with(e->d_name, ends[i]);
+        listed |= inspect_ends_with(e->d_name, ends[i]);
     }
     return listed;
 }

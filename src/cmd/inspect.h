@@ -16,6 +16,11 @@ struct status inspect_report_foreign(json_t **out, const char *path);
 struct status inspect_report_store(json_t **out, const char *prefix);
 struct status inspect_report_shard(json_t **out, const char *path);
 
+/* Indices of an element: [3, 17]. */
+json_t *inspect_place(const struct stored_tensor *t, int64_t element);
+
+bool inspect_ends_with(const char *text, const char *end);
+
 /* STATUS_MEMORY if the report is NULL. */
 struct status inspect_complete(const json_t *report);
 

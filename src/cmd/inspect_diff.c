@@ -86,15 +86,9 @@ static int by_layer(const void *a, const void *b)
     return strverscmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text);
-    return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
-}
-
 static int is_safetensors(const struct dirent *e)
 {
-    return ends_with(e->d_name, ".safetensors");
+    return inspect_ends_with(e->d_name, ".safetensors");
 }
 
 static struct status add_directory(struct side *s)
@@ -191,7 +185,7 @@ static bool is_plain(const char *path)
     char found[CHECKPOINT_PATH_BYTES];
     struct dirent **names;
     if (!file_is_directory(path)) {
-        return ends_with(path, ".safetensors");
+        return inspect_ends_with(path, ".safetensors");
     }
     if (model_place_find_config(found, path) || model_place_has(found, path, "manifest.json")) {
         return false;
@@ -258,25 +252,15 @@ static json_t *numbers(const int64_t *values, int n)
     return list;
 }
 
-/* The place of an element in each dim. */
-static json_t *index_of(const struct stored_tensor *t, int64_t element)
-{
-    int64_t at[STORED_MAX_DIMS] = {0};
-    for (int i = t->n_dims - 1; i >= 0; i--) {
-        at[i] = element % t->dims[i];
-        element /= t->dims[i];
-    }
-    return numbers(at, t->n_dims);
-}
-
 static json_t *describe(const struct stored_tensor *a, const struct stored_tensor *b,
                         const struct tensor_diff *d)
 {
     return json_pack("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "shape",
                      numbers(a->dims, a->n_dims), "dtype_a", a->dtype_label, "dtype_b", b->dtype_label,
-                     "first_at", index_of(a, d->first), "a", number(d->a), "b", number(d->b), "max_abs",
-                     number(d->max_abs), "max_abs_at", index_of(a, d->largest), "max_rel", number(d->max_rel),
-                     "elements_that_differ", (json_int_t)d->n_different, "elements", (json_int_t)d->n);
+                     "first_at", inspect_place(a, d->first), "a", number(d->a), "b", number(d->b), "max_abs",
+                     number(d->max_abs), "max_abs_at", inspect_place(a, d->largest), "max_rel",
+                     number(d->max_rel), "elements_that_differ", (json_int_t)d->n_different, "elements",
+                     (json_int_t)d->n);
 }
 
 /* Other programs' models have none. */

@@ -74,8 +74,7 @@ static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_eleme
     return rows;
 }
 
-/* Indices of an element: [3, 17]. */
-static json_t *describe_place(const struct stored_tensor *t, int64_t element)
+json_t *inspect_place(const struct stored_tensor *t, int64_t element)
 {
     json_t *place = json_array();
     for (int i = t->n_dims - 1; i >= 0; i--) {
@@ -101,7 +100,7 @@ static struct status add_nonfinite(json_t *report, const struct stored_tensor *t
     }
     snprintf(value, sizeof value, "%g", found.value);
     json_t *row = json_pack("{s:I, s:I, s:o, s:s, s:s}", "nan", (json_int_t)found.n_nan, "infinity",
-                            (json_int_t)found.n_infinite, "first", describe_place(t, found.first), "value",
+                            (json_int_t)found.n_infinite, "first", inspect_place(t, found.first), "value",
                             value, "name", t->name);
     return json_array_append_new(rows, row) == 0 ? status_ok() : inspect_complete(NULL);
 }

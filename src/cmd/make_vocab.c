@@ -343,10 +343,8 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 /* STATUS_USAGE: a flag that the kind would pass over in silence, or a size that its first pieces exceed. */
 static struct status check_kind(const struct vocab_args *a)
 {
-    static const char *const of_bpe[] = {"merge_file", "pattern", "keep_layout", NULL},
-                             *const of_wordpiece[] = {"do_lower_case", "alphabet_coverage", "limit_alphabet",
-                                                      NULL};
-    const char *flag = option_first_given(&command_vocab, a, is_bpe(a) ? of_wordpiece : of_bpe);
+    const char *others = is_bpe(a) ? "do_lower_case|alphabet_coverage|limit_alphabet" : "merge_file|pattern|keep_layout";
+    const char *flag = option_first_given(&command_vocab, a, others);
     FAIL_IF(flag != NULL, STATUS_USAGE, "--%s cannot be combined with --kind %s%s", flag, a->kind,
             is_bpe(a) ? ", which keeps all bytes" : ": it is of --kind bpe");
     return is_bpe(a) ? bpe_train_check_size(a->vocab_size, bpe_pattern_find(a->pattern)) : status_ok();

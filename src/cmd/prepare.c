@@ -3,6 +3,7 @@
 #include "cmd/input_paths.h"
 #include "cmd/prepare_documents.h"
 #include "cmd/settings.h"
+#include "core/option_value.h"
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"
 #include "text/script.h"
@@ -269,16 +270,16 @@ static struct status make_sets(struct prepare_config *c, const struct prepare_ar
 /* Settings that decide the bytes of the output: all flags but those that say how to get there. */
 static json_t *make_settings(const struct prepare_args *a, const struct tokenizer *t)
 {
-    static const char *const others[] = {"input",      "input_file", "input_files", "datasets",
-                                         "output_dir", "overwrite",  "resume",      "save_seconds",
-                                         "dry_run",    "check",      "vocab_file"};
+    static const char others[] =
+        "input|input_file|input_files|datasets|output_dir|overwrite|resume|save_seconds|"
+        "dry_run|check|vocab_file";
     char hash[17];
     json_t *settings = option_values(&command_prepare, a);
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        json_object_del(settings, others[i]);
-    }
-    for (const char *const *flag = prepare_documents_flags; *flag != NULL; flag++) {
-        json_object_del(settings, *flag);
+    for (struct option_walk w = {0}; option_next(&w, &command_prepare);) {
+        const struct option_key key = option_key(&w.row);
+        if (option_is_choice(others, key.text) || option_is_choice(prepare_documents_flags, key.text)) {
+            json_object_del(settings, key.text);
+        }
     }
     if (t != NULL) {
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
@@ -337,23 +338,10 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
 }
 
 /* Flags that have no use for whole documents. */
-static const char *const other_flags[] = {"do_lower_case",
-                                          "one_sentence_per_line",
-                                          "resume",
-                                          "save_seconds",
-                                          "max_seq_length",
-                                          "masked_lm_prob",
-                                          "whole_word_masks",
-                                          "max_predictions_per_seq",
-                                          "short_seq_prob",
-                                          "dupe_factor",
-                                          "n_shards",
-                                          "n_test_shards",
-                                          "packed",
-                                          "reference_names",
-                                          "dataset",
-                                          "drop_repeated_lines",
-                                          NULL};
+static const char other_flags[] = "do_lower_case|one_sentence_per_line|resume|save_seconds|max_seq_length|"
+                                  "masked_lm_prob|whole_word_masks|max_predictions_per_seq|short_seq_prob|"
+                                  "dupe_factor|n_shards|n_test_shards|packed|reference_names|dataset|"
+                                  "drop_repeated_lines";
 
 /* STATUS_USAGE: a flag that the format would pass over in silence. */
 static struct status check_other_format(const struct prepare_args *a)
@@ -365,7 +353,7 @@ static struct status check_other_format(const struct prepare_args *a)
 
 static bool is_given(const struct prepare_args *a, const char *flag)
 {
-    return option_first_given(&command_prepare, a, (const char *const[]){flag, NULL}) != NULL;
+    return option_was_given(&command_prepare, a, flag);
 }
 
 static struct status check_documents(const struct prepare_args *a)

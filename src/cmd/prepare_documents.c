@@ -90,10 +90,9 @@ struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHAS
 
 /* ---- documents ---- */
 
-const char *const prepare_documents_flags[] = {
-    "merge_file", "tokenizer_type",          "json_keys", "output_prefix",     "dataset_impl",
-    "append_eod", "max_bad_lines",           "merge",     "shuffle_documents", "shuffle_memory_mb",
-    "eod_token",  "no_parse_special_tokens", NULL};
+const char prepare_documents_flags[] =
+    "merge_file|tokenizer_type|json_keys|output_prefix|dataset_impl|append_eod|"
+    "max_bad_lines|merge|shuffle_documents|shuffle_memory_mb|eod_token|no_parse_special_tokens";
 
 enum { KEY_BYTES = 64 };
 

@@ -37,8 +37,8 @@ struct prepare_documents_args {
     int64_t max_bad_lines, shuffle_documents, shuffle_memory_mb;
 };
 
-/* Names of the flags, which only this format has; ends with NULL. */
-extern const char *const prepare_documents_flags[];
+/* Names of the flags, "a|b|c", which only this format has. */
+extern const char prepare_documents_flags[];
 
 /* Fills in what is left of `c`: tokenizer, the keys of the list, prefix; and runs.  STATUS_USAGE. */
 struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,

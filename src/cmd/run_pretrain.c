@@ -236,20 +236,12 @@ static struct status read_lengths(struct pretrain_args *a)
 }
 
 /* Flags of masked words and of pairs, which a decoder does not have; and those of decoders. */
-static const char *const bert_flags[] = {"enable_packed_data_mode",
-                                         "max_predictions_per_seq",
-                                         "mask_rate",
-                                         "mask_keep_rate",
-                                         "short_seq_prob",
-                                         "no_nsp",
-                                         "whole_word_masks",
-                                         "even_masks",
-                                         "shifted_positions",
-                                         "sinusoidal_positions",
-                                         NULL},
-                         *const gpt_flags[] = {"megatron_order", "ngram_tokens", NULL};
+static const char bert_flags[] =
+    "enable_packed_data_mode|max_predictions_per_seq|mask_rate|mask_keep_rate|short_seq_prob|"
+    "no_nsp|whole_word_masks|even_masks|shifted_positions|sinusoidal_positions",
+                  gpt_flags[] = "megatron_order|ngram_tokens";
 
-static struct status refuse_flags(const struct pretrain_args *a, const char *const *names, const char *needs,
+static struct status refuse_flags(const struct pretrain_args *a, const char *names, const char *needs,
                                   const char *family)
 {
     const char *flag = option_first_given(&command_pretrain, a, names);

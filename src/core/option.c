@@ -194,12 +194,17 @@ bool option_was_given(const struct command *c, const void *args, const char *nam
     return given_of(c, args)->rows[row / 64] >> row % 64 & 1;
 }
 
-const char *option_first_given(const struct command *c, const void *args, const char *const *names)
+const char *option_first_given(const struct command *c, const void *args, const char *names)
 {
-    while (*names != NULL && !option_was_given(c, args, *names)) {
-        names++;
+    for (size_t n; *names != '\0'; names += n + (names[n] == '|')) {
+        char name[64];
+        n = strcspn(names, "|");
+        snprintf(name, sizeof name, "%.*s", (int)n, names);
+        if (option_was_given(c, args, name)) {
+            return row_of(c, name).row.name;
+        }
     }
-    return *names;
+    return NULL;
 }
 
 void option_set_default(const struct command *c, void *args, const char *name, const char *text)

@@ -237,8 +237,8 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
  * value. */
 bool option_was_given(const struct command *c, const void *args, const char *name);
 
-/* The first of these names, which NULL ends, that option_was_given has; NULL: none of them. */
-const char *option_first_given(const struct command *c, const void *args, const char *const *names);
+/* The first of these names, "a|b|c", that option_was_given has; NULL: none of them. */
+const char *option_first_given(const struct command *c, const void *args, const char *names);
 
 /* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be
  * valid. */

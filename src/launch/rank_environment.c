@@ -33,14 +33,6 @@ struct status env_file_read(struct words *variables, const char *path)
     return line_file_read(path, "environment file", add_line, variables);
 }
 
-struct status env_file_read_own(struct words *variables, const char *path, bool *found)
-{
-    static const char why[] =
-        "it would set variables of all ranks, LD_PRELOAD too, which runs code; remove it, "
-        "make it a file of yours (chown, chmod go-w), or name it with --env_file";
-    return line_file_read_own(path, "environment file", why, add_line, variables, found);
-}
-
 /* ---- this process ---- */
 
 /* Variables that kiln and the libraries that it loads read: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA,
@@ -64,20 +56,15 @@ static void tell(const struct words *variables, int before, const char *path)
     log_info("%s: %d variables for all ranks", path, variables->n - before);
 }
 
-static struct status read_one(struct words *variables, const char *path)
-{
-    int before = variables->n;
-    TRY(env_file_read(variables, path));
-    tell(variables, before, path);
-    return status_ok();
-}
-
-/* Reads a file that no flag names. */
+/* Reads a file that no flag names, and that may be missing.  STATUS_USAGE: it is not surely this user's. */
 static struct status read_own(struct words *variables, const char *path)
 {
+    static const char why[] =
+        "it would set variables of all ranks, LD_PRELOAD too, which runs code; remove it, "
+        "make it a file of yours (chown, chmod go-w), or name it with --env_file";
     int before = variables->n;
     bool found;
-    TRY(env_file_read_own(variables, path, &found));
+    TRY(line_file_read_own(path, "environment file", why, add_line, variables, &found));
     if (found) {
         tell(variables, before, path);
     }
@@ -98,7 +85,12 @@ struct status rank_environment_read(struct words *variables, const char *path)
     buf_fini(&in_home);
     TRY(s);
     TRY(read_own(variables, name));
-    return path == NULL ? status_ok() : read_one(variables, path);
+    if (path != NULL) {
+        int before = variables->n;
+        TRY(env_file_read(variables, path));
+        tell(variables, before, path);
+    }
+    return status_ok();
 }
 
 void rank_environment_export(struct words *names, const struct words *variables)

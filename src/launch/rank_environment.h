@@ -25,8 +25,4 @@ int64_t rank_environment_number(void);
  * mpirun keeps for itself. */
 struct status env_file_read(struct words *variables, const char *path);
 
-/* Reads as env_file_read does a file that no flag names, and that may be missing (*found).  STATUS_USAGE: it
- * is not surely this user's. */
-struct status env_file_read_own(struct words *variables, const char *path, bool *found);
-
 #endif

@@ -119,7 +119,7 @@ static double samples_rate(const struct deepspeed_log *l, int64_t first, int64_t
 }
 
 /* The script has two groups of parameters, with decay and without; their rates and betas are the same. */
-static void put_progress(struct deepspeed_log *l, const struct deepspeed_step *s)
+static void put_progress(struct deepspeed_log *l, const struct logged_step *s)
 {
     struct buf b = {0};
     buf_printf(&b, "[INFO] [kiln:log_dist] [Rank 0] step=%lld, skipped=%lld", (long long)s->step,
@@ -153,7 +153,7 @@ void deepspeed_log_leave_out(struct deepspeed_log *l, int64_t evaluation_ns)
     l->window_ns += evaluation_ns;
 }
 
-void deepspeed_log_step(struct deepspeed_log *l, const struct deepspeed_step *s)
+void deepspeed_log_step(struct deepspeed_log *l, const struct logged_step *s)
 {
     const struct deepspeed_log_options *o = &l->options;
     if (!o->settings.on) {

@@ -13,6 +13,14 @@
 
 #include <stdint.h>
 
+/* One optimizer step, in-phase, for the logs of other programs. */
+struct logged_step {
+    int64_t epoch, step;
+    double wall_s, loss, lr, grad_norm, loss_scale, weight_norm;
+    int64_t n_zeros; /* zeros in the gradients; 0 if they are not counted */
+    bool skipped;    /* gradients overflowed, and the loss says nothing */
+};
+
 /* Settings of logs in DeepSpeed's JSON. */
 struct deepspeed_log_settings {
     bool on; /* the run is one of this script */
@@ -57,12 +65,6 @@ void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step);
 /* The time of an evaluation counts in no rate. */
 void deepspeed_log_leave_out(struct deepspeed_log *l, int64_t evaluation_ns);
 
-/* One optimizer step, in-phase; `skipped` if its gradients overflowed, and the loss says nothing. */
-struct deepspeed_step {
-    int64_t epoch, step;
-    double wall_s, loss, lr, loss_scale;
-    bool skipped;
-};
-void deepspeed_log_step(struct deepspeed_log *l, const struct deepspeed_step *s);
+void deepspeed_log_step(struct deepspeed_log *l, const struct logged_step *s);
 
 #endif

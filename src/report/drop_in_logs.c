@@ -21,8 +21,9 @@ struct tfevents_name {
     X("exact_match")                                                                                         \
     X("F1")                                                                                                  \
     X("accuracy")                                                                                            \
-    X("precision") X("recall") X("f1") X("f1_micro") X("f1_macro") X("matthews_correlation") X("pearson")    \
-        X("spearmanr") X("mse")
+    X("precision")                                                                                           \
+    X("recall")                                                                                              \
+    X("f1") X("f1_micro") X("f1_macro") X("matthews_correlation") X("pearson") X("spearmanr") X("mse")
 #define DLLOG_SCORE(KEY)    {"score", KEY, DLLOG_SUMMARY, KEY},
 #define TFEVENTS_SCORE(KEY) {"score", KEY, KEY, STREAM_EVAL},
 
@@ -244,7 +245,8 @@ void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t 
     }
 }
 
-void drop_in_logs_step(struct drop_in_logs *l, const struct deepspeed_step *s)
+void drop_in_logs_step(struct drop_in_logs *l, const struct logged_step *s)
 {
     deepspeed_log_step(&l->deepspeed, s);
+    megatron_log_step(&l->megatron, s);
 }

@@ -50,7 +50,7 @@ void drop_in_logs_close(struct drop_in_logs *l);
 void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t epoch,
                         int64_t step, int64_t global_step);
 
-/* Logs one step, of which only DeepSpeed's script has something to say. */
-void drop_in_logs_step(struct drop_in_logs *l, const struct deepspeed_step *s);
+/* Logs one step in the lines of DeepSpeed's and Megatron-DeepSpeed's scripts. */
+void drop_in_logs_step(struct drop_in_logs *l, const struct logged_step *s);
 
 #endif

@@ -141,12 +141,7 @@ double megatron_log_tflops(const struct megatron_log_options *o, int64_t batch, 
     return flops / (seconds * (double)o->n_ranks * 1e12);
 }
 
-void megatron_log_batch(struct megatron_log *l, int64_t ns)
-{
-    l->window.batch_ns += ns;
-}
-
-static void put_step(struct megatron_log *l, const struct megatron_step *s, struct position at, double lr)
+static void put_step(struct megatron_log *l, const struct logged_step *s, struct position at, double lr)
 {
     const struct megatron_log_options *o = &l->options;
     const struct megatron_window *w = &l->window;
@@ -244,7 +239,7 @@ static void plot_progress(struct megatron_log *l, struct position at, double wal
     }
 }
 
-static void plot_step(struct megatron_log *l, const struct megatron_step *s, struct position at, double lr)
+static void plot_step(struct megatron_log *l, const struct logged_step *s, struct position at, double lr)
 {
     const struct megatron_log_settings *o = &l->options.settings;
     struct plots p = {.n = 0};
@@ -272,7 +267,7 @@ static void plot_times(struct megatron_log *l, struct position at, double wall_s
     dllog_warn(tfevents_write(&l->events, at.step, wall_s, &timer, 1));
 }
 
-void megatron_log_step(struct megatron_log *l, const struct megatron_step *s)
+void megatron_log_step(struct megatron_log *l, const struct logged_step *s)
 {
     const struct megatron_log_options *o = &l->options;
     struct megatron_window *w = &l->window;

@@ -9,6 +9,7 @@
 
 #include "core/json.h"
 #include "io/tfevents.h"
+#include "report/deepspeed_log.h"
 #include "optim/schedule.h"
 
 /* Settings of logs in the flags. */
@@ -33,7 +34,7 @@ struct megatron_log_options {
     bool has_weight_norm;
 };
 
-/* Steps since a line. */
+/* Steps since a line, and the time that they have waited for their batches. */
 struct megatron_window {
     int64_t start_ns, batch_ns, n_steps, n_skipped;
     double loss; /* sum over the steps that were not skipped */
@@ -46,24 +47,13 @@ struct megatron_log {
     double seconds_per_step; /* seconds a step in the last line; 0: there was none */
 };
 
-/* One optimizer step, in-phase. */
-struct megatron_step {
-    int64_t step;
-    double wall_s, loss, grad_norm, loss_scale, weight_norm;
-    int64_t n_zeros; /* zeros in the gradients; 0 if they are not counted */
-    bool skipped;
-};
-
 /* Without `on` all calls do nothing.  Prints the arguments.  `step`: in-phase steps done before this run. */
 void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o, int64_t step);
 void megatron_log_close(struct megatron_log *l);
 
-/* The time that the next step has waited for its batch. */
-void megatron_log_batch(struct megatron_log *l, int64_t ns);
-
 /* The line shows the learning rate of the step that follows, as the original's does, since it moves its
  * schedule after a step (docs/quirks.md). */
-void megatron_log_step(struct megatron_log *l, const struct megatron_step *s);
+void megatron_log_step(struct megatron_log *l, const struct logged_step *s);
 
 /* Losses of held-out samples after step `step`; `of` says where the run is: "iteration 100".  Without
  * `plots` they are in no event file.  The time of it counts in no rate. */

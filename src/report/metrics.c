@@ -170,11 +170,6 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields)
     }
 }
 
-void metrics_at(struct metrics *m, int64_t step)
-{
-    m->step = step;
-}
-
 static void add_result(struct metrics_window *w, const struct batch_step *batch,
                        const struct trainer_result *r)
 {
@@ -319,7 +314,7 @@ static void log_window(struct metrics *m, int64_t step, double lr, const struct 
 
 void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r)
 {
-    metrics_at(m, step);
+    m->step = step;
     log_info("step %lld: not all gradients are finite at a loss scale of %g: step skipped, scale halved",
              (long long)step, r->loss_scale);
     metrics_event(m, "step",
@@ -367,34 +362,22 @@ void metrics_in_step(struct metrics *m, int64_t step, int64_t n_done, int64_t n,
     metrics_line(m, line);
 }
 
-void metrics_give_up_step(struct metrics *m, int64_t begin_ns)
-{
-    m->given_up_ns += clock_ns() - begin_ns;
-}
-
 void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
                   const struct trainer_result *r)
 {
-    metrics_at(m, step);
+    m->step = step;
     m->n_sequences += (double)batch->n_sequences;
     m->n_tokens += (double)batch->n_tokens;
-    struct deepspeed_step deepspeed = {.epoch = epoch_of(m),
-                                       .step = step,
-                                       .wall_s = clock_wall_s(),
-                                       .loss = trainer_result_loss(r),
-                                       .lr = lr,
-                                       .loss_scale = r->loss_scale,
-                                       .skipped = r->skipped};
-    struct megatron_step megatron = {.step = step,
-                                     .wall_s = deepspeed.wall_s,
-                                     .loss = deepspeed.loss,
-                                     .grad_norm = r->grad_norm,
-                                     .loss_scale = r->loss_scale,
-                                     .weight_norm = r->weight_norm,
-                                     .n_zeros = r->n_zeros,
-                                     .skipped = r->skipped};
-    drop_in_logs_step(&m->drop_in, &deepspeed);
-    megatron_log_step(&m->drop_in.megatron, &megatron);
+    drop_in_logs_step(&m->drop_in, &(struct logged_step){.epoch = epoch_of(m),
+                                                         .step = step,
+                                                         .wall_s = clock_wall_s(),
+                                                         .loss = trainer_result_loss(r),
+                                                         .lr = lr,
+                                                         .grad_norm = r->grad_norm,
+                                                         .loss_scale = r->loss_scale,
+                                                         .weight_norm = r->weight_norm,
+                                                         .n_zeros = r->n_zeros,
+                                                         .skipped = r->skipped});
     if (r->skipped) {
         metrics_skipped(m, step, r);
         return;
@@ -523,16 +506,6 @@ void metrics_validation(struct metrics *m, int64_t step, const struct trainer_re
     end_evaluation(m, evaluation_ns);
     megatron_log_validation(&m->drop_in.megatron, step, clock_wall_s(), of, trainer_result_loss(r), plots,
                             evaluation_ns);
-}
-
-void metrics_batch(struct metrics *m, int64_t ns)
-{
-    megatron_log_batch(&m->drop_in.megatron, ns);
-}
-
-void metrics_saving(struct metrics *m, int64_t global_step)
-{
-    megatron_log_saving(&m->drop_in.megatron, global_step);
 }
 
 void metrics_summary(struct metrics *m, int64_t step)

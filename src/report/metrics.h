@@ -90,9 +90,6 @@ void metrics_close(struct metrics *m);
 /* Logs one event with its fields, which are consumed: {"event": ..., "time": ..., "phase": ..., ...}. */
 void metrics_event(struct metrics *m, const char *event, json_t *fields);
 
-/* The in-phase step that following events belong to; metrics_step sets it too. */
-void metrics_at(struct metrics *m, int64_t step);
-
 /* Whether a line for people is due after a step: on a terminal the live one, elsewhere by line_pace; and
  * that line. */
 bool metrics_line_is_due(struct metrics *m, int64_t step);
@@ -102,9 +99,6 @@ void metrics_line(struct metrics *m, const char *text);
  * A line if one is due. */
 void metrics_in_step(struct metrics *m, int64_t step, int64_t n_done, int64_t n, double n_tokens,
                      int64_t begin_ns);
-
-/* The step that began at begin_ns is not taken: rates do not count its time. */
-void metrics_give_up_step(struct metrics *m, int64_t begin_ns);
 
 /* After each optimizer step: updates the live line, and logs every log_every steps. */
 void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
@@ -129,10 +123,6 @@ void metrics_sample(struct metrics *m, int64_t step, const char *prompt, const c
  * place of the run; and the event "evaluation" with `plots`, else "test". */
 void metrics_validation(struct metrics *m, int64_t step, const struct trainer_result *r, const char *of,
                         int64_t n_samples, bool plots, int64_t evaluation_ns);
-
-/* The next step has waited so long for its batch; a checkpoint is begun. */
-void metrics_batch(struct metrics *m, int64_t ns);
-void metrics_saving(struct metrics *m, int64_t global_step);
 
 /* At the end of a run: totals and rates. */
 void metrics_summary(struct metrics *m, int64_t step);

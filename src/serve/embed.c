@@ -371,8 +371,21 @@ static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OU
                                               "the modules after it are damaged");
 }
 
+static struct status take_tokens(void *self, int64_t text, const tensor outputs[MODEL_N_OUTPUTS])
+{
+    struct embed_job *j = self;
+    tensor h = outputs[MODEL_HIDDEN];
+    float *row = j->vectors + encoded_texts_get(&j->input.texts, text)->row * h.dims[1];
+    for (int64_t i = 0; i < h.dims[0]; i++) {
+        for (int64_t c = 0; c < h.dims[1]; c++) {
+            *row++ = (float)tensor_load(h, i * h.strides[0] + c);
+        }
+    }
+    return status_ok();
+}
+
 struct status embed_job_make_of(struct embed_job *j, const struct session *s, float *vectors,
-                                struct embed_input *input)
+                                struct embed_input *input, bool of_tokens)
 {
     const struct embed_plan *plan = input->plan;
     *j = (struct embed_job){.input = *input,
@@ -381,7 +394,7 @@ struct status embed_job_make_of(struct embed_job *j, const struct session *s, fl
                             .row = calloc((size_t)s->model->hidden_size, sizeof *j->row)};
     j->vectors = vectors;
     *input = (struct embed_input){0};
-    j->request = request_of(&j->input, take, j);
+    j->request = request_of(&j->input, of_tokens ? take_tokens : take, j);
     return j->v == NULL || j->next == NULL || j->row == NULL
                ? status_error(STATUS_MEMORY, "out of memory for vectors of %lld numbers",
                               (long long)plan->max_width)
@@ -402,7 +415,7 @@ struct status embed_job_make(struct embed_job *j, const struct session *s, struc
         embed_input_fini(&input);
         return status;
     }
-    return embed_job_make_of(j, s, vectors, &input);
+    return embed_job_make_of(j, s, vectors, &input, false);
 }
 
 void embed_job_fini(struct embed_job *j)
@@ -422,39 +435,4 @@ struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, con
     *n_cut = j.input.texts.n_cut;
     embed_job_fini(&j);
     return status;
-}
-
-/* ---- vectors of tokens ---- */
-
-static struct status take_tokens(void *self, int64_t text, const tensor outputs[MODEL_N_OUTPUTS])
-{
-    struct embed_tokens_job *j = self;
-    tensor h = outputs[MODEL_HIDDEN];
-    float *row = j->rows + encoded_texts_get(&j->input.texts, text)->row * j->width;
-    for (int64_t i = 0; i < h.dims[0]; i++) {
-        for (int64_t c = 0; c < j->width; c++) {
-            *row++ = (float)tensor_load(h, i * h.strides[0] + c);
-        }
-    }
-    return status_ok();
-}
-
-struct status embed_tokens_job_make(struct embed_tokens_job *j, const struct session *s,
-                                    struct embed_input *input)
-{
-    size_t n = (size_t)input->texts.n_rows;
-    *j = (struct embed_tokens_job){.input = *input,
-                                   .width = s->model->hidden_size,
-                                   .rows = calloc(n + 1, (size_t)s->model->hidden_size * sizeof *j->rows)};
-    *input = (struct embed_input){0};
-    j->request = request_of(&j->input, take_tokens, j);
-    return j->rows != NULL ? status_ok()
-                           : status_error(STATUS_MEMORY, "out of memory for the vectors of %zu tokens", n);
-}
-
-void embed_tokens_job_fini(struct embed_tokens_job *j)
-{
-    embed_input_fini(&j->input);
-    free(j->rows);
-    *j = (struct embed_tokens_job){0};
 }

@@ -76,7 +76,7 @@ struct status embed_input_add_ids(struct embed_input *in, struct tokenizer_scrat
 struct embed_job {
     struct request request;
     struct embed_input input;
-    float *vectors;   /* [n_texts, plan->width], borrowed */
+    float *vectors;   /* [n_texts, plan->width], or of tokens [input.texts.n_rows, H]; borrowed */
     double *v, *next; /* [max_width] */
     float *row;       /* [H] */
 };
@@ -86,9 +86,11 @@ struct status embed_job_make(struct embed_job *j, const struct session *s, struc
                              float *vectors, const struct text_bytes *texts, size_t n_texts,
                              const struct embed_plan *plan);
 
-/* Makes the job of texts that were encoded already; takes `input` over, whatever it returns. */
+/* Makes the job of texts that were encoded already; takes `input` over, whatever it returns.  With
+ * `of_tokens` the vectors are the last layer's output for each token, special ones included, neither pooled
+ * nor scaled: those of text i begin at the row that input.texts says. */
 struct status embed_job_make_of(struct embed_job *j, const struct session *s, float *vectors,
-                                struct embed_input *input);
+                                struct embed_input *input, bool of_tokens);
 void embed_job_fini(struct embed_job *j);
 
 /* Computes vectors [n_texts, plan->width], in the plan's session.  Texts are sorted by length, and those that
@@ -97,19 +99,5 @@ void embed_job_fini(struct embed_job *j);
  * computes something that is not finite. */
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
                           size_t n_texts, const struct embed_plan *plan);
-
-/* Texts as a job whose result is the last layer's output for each token, special ones included, neither
- * pooled nor scaled, `rows`: those of text i begin at the row that input.texts says. */
-struct embed_tokens_job {
-    struct request request;
-    struct embed_input input;
-    float *rows; /* [texts.n_rows, width] */
-    int64_t width;
-};
-
-/* Makes the job of texts that were encoded already; takes `input` over, whatever it returns. */
-struct status embed_tokens_job_make(struct embed_tokens_job *j, const struct session *s,
-                                    struct embed_input *input);
-void embed_tokens_job_fini(struct embed_tokens_job *j);
 
 #endif

@@ -130,11 +130,6 @@ void last_words_fini(struct last_words *l)
     buf_fini(&l->words);
 }
 
-const struct last_word *last_words_get(const struct last_words *l, int64_t i)
-{
-    return word_of(l, i);
-}
-
 double last_words_accuracy(const struct last_words *l)
 {
     int64_t n = 0;

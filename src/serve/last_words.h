@@ -37,9 +37,7 @@ struct status last_words_add(struct last_words *l, struct tokenizer_scratch *scr
 struct status last_words_make(struct last_words *l);
 void last_words_fini(struct last_words *l); /* safe on a zeroed struct */
 
-/* Results, once the request has ended: one last word, the part of them that was guessed, and the mean of
- * their nats. */
-const struct last_word *last_words_get(const struct last_words *l, int64_t i);
+/* Results, once the request has ended: the part of the words that was guessed, and the mean of their nats. */
 double last_words_accuracy(const struct last_words *l);
 double last_words_nats(const struct last_words *l);
 

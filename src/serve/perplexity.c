@@ -1,7 +1,6 @@
 #include "serve/perplexity.h"
 
 #include "core/integers.h"
-#include "data/text_ids.h"
 #include "data/text_batch.h"
 
 #include <math.h>
@@ -98,23 +97,6 @@ struct status perplexity_add_ids(struct perplexity *p, struct session *s, const 
     struct perplexity_job j;
     TRY(perplexity_job_make(&j, p, ids, n, n_bytes));
     return packer_answer(&s->packer, &j.request);
-}
-
-/* The perplexity and session of perplexity_add. */
-struct adding {
-    struct perplexity *p;
-    struct session *s;
-};
-
-static struct status add_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
-{
-    struct adding *a = self;
-    return perplexity_add_ids(a->p, a->s, ids, n, n_bytes);
-}
-
-struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n)
-{
-    return text_ids_of_text(&s->scratch, text, n, add_document, &(struct adding){p, s});
 }
 
 void perplexity_join(struct perplexity *p, const struct perplexity *other)

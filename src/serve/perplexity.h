@@ -35,12 +35,9 @@ struct perplexity_job {
 struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p, const int32_t *ids,
                                   int64_t n, int64_t n_bytes);
 
-/* Adds a text, in a session with BATCHING_LOSSES.  STATUS_DATA: it has fewer than two tokens; STATUS_NUMERIC:
- * the model computes something that is not finite. */
-struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n);
-
-/* Adds a document that was encoded, ids[n], whose tokens after the first are n_bytes of text.  Fails as
- * perplexity_add. */
+/* Adds a document that was encoded, ids[n], whose tokens after the first are n_bytes of text, in a session
+ * with BATCHING_LOSSES.  STATUS_DATA: it has fewer than two tokens; STATUS_NUMERIC: the model computes
+ * something that is not finite. */
 struct status perplexity_add_ids(struct perplexity *p, struct session *s, const int32_t *ids, int64_t n,
                                  int64_t n_bytes);
 

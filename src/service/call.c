@@ -140,16 +140,6 @@ void call_fail(struct call *c, int status, const char *param, const char *format
     fail(c, status, param, message);
 }
 
-void call_fail_value(struct call *c, const char *param, const char *format, ...)
-{
-    char message[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    fail(c, c->dialect->invalid, param, message);
-}
-
 void call_fail_status(struct call *c, const char *param, struct status s)
 {
     bool asked = s.code == STATUS_USAGE || s.code == STATUS_DATA;

@@ -37,6 +37,7 @@ struct endpoint {
     const struct dialect *dialect;
     void (*answer)(struct call *c);
     bool is_open; /* answered without a key */
+    int form;     /* c->form, for a function that answers several paths */
 };
 
 /* The endpoint of a method and a path; NULL: there is none, and *allowed, 64 bytes, gets the methods of the
@@ -53,6 +54,7 @@ struct call {
     struct service *service;
     struct http_exchange *x;
     const struct dialect *dialect;
+    int form;                     /* the endpoint's */
     const char *rest;             /* rest of the path, after the endpoint's slash */
     json_t *body;                 /* an object, of POST */
     struct served_models *models; /* held until the call has ended; NULL: they are being loaded */
@@ -155,8 +157,7 @@ void call_fail(struct call *c, int status, const char *param, const char *format
     __attribute__((format(printf, 4, 5)));
 
 /* Fails with the dialect's status of a wrong value. */
-void call_fail_value(struct call *c, const char *param, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define call_fail_value(c, param, ...) call_fail(c, (c)->dialect->invalid, param, __VA_ARGS__)
 
 /* Fails by a status of kiln: STATUS_USAGE and STATUS_DATA with the dialect's status of a wrong value,
  * STATUS_MEMORY and STATUS_UNAVAILABLE with 503, others with 500. */

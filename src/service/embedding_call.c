@@ -9,11 +9,7 @@
 static void free_state(void *state)
 {
     struct embedding_call *e = state;
-    if (e->of_tokens) {
-        embed_tokens_job_fini(&e->job.tokens);
-    } else {
-        embed_job_fini(&e->job.texts);
-    }
+    embed_job_fini(&e->job);
     free(e->vectors);
     free(e);
 }
@@ -110,8 +106,10 @@ static struct status make_job(struct embedding_call *e, const json_t *input)
     const struct session *s = &e->call->model->sessions[ANSWER_EMBED];
     struct embed_input in = {0};
     struct status status = add_all(e, &in, input);
-    if (!failed(status) && !e->of_tokens) {
-        e->vectors = calloc((size_t)e->n, (size_t)e->plan.width * sizeof *e->vectors);
+    if (!failed(status)) {
+        size_t n = (size_t)(e->of_tokens ? in.texts.n_rows : e->n),
+               width = (size_t)(e->of_tokens ? s->model->hidden_size : e->plan.width);
+        e->vectors = calloc(n + 1, width * sizeof *e->vectors);
         status = e->vectors != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for vectors");
     }
     if (failed(status)) {
@@ -120,8 +118,7 @@ static struct status make_job(struct embedding_call *e, const json_t *input)
     }
     e->call->n_tokens = in.texts.n_rows;
     e->call->n_cut = in.texts.n_cut;
-    return e->of_tokens ? embed_tokens_job_make(&e->job.tokens, s, &in)
-                        : embed_job_make_of(&e->job.texts, s, e->vectors, &in);
+    return embed_job_make_of(&e->job, s, e->vectors, &in, e->of_tokens);
 }
 
 static bool check_count(struct embedding_call *e, const json_t *input)
@@ -195,12 +192,14 @@ void embedding_call_write(struct buf *out, const struct embedding_call *e, int64
     }
 }
 
-static void write_tokens(struct buf *out, const struct embed_tokens_job *j, int64_t text)
+static void write_tokens(struct buf *out, const struct embedding_call *e, int64_t text)
 {
-    const float *rows = j->rows + encoded_texts_get(&j->input.texts, text)->row * j->width;
-    for (int64_t i = 0; i < encoded_texts_length(&j->input.texts, text); i++) {
+    const struct encoded_texts *texts = &e->job.input.texts;
+    int64_t width = e->call->model->model.model->hidden_size;
+    const float *rows = e->vectors + encoded_texts_get(texts, text)->row * width;
+    for (int64_t i = 0; i < encoded_texts_length(texts, text); i++) {
         buf_putc(out, i == 0 ? '[' : ',');
-        answer_json_append_vector(out, rows + i * j->width, j->width);
+        answer_json_append_vector(out, rows + i * width, width);
     }
     buf_putc(out, ']');
 }
@@ -220,7 +219,7 @@ void embedding_call_reply_list(struct embedding_call *e)
     for (int64_t i = 0; i < e->n; i++) {
         buf_putc(&body, i == 0 ? '[' : ',');
         if (e->of_tokens) {
-            write_tokens(&body, &e->job.tokens, i);
+            write_tokens(&body, e, i);
         } else {
             embedding_call_write(&body, e, i);
         }

@@ -24,13 +24,9 @@ struct embedding_call {
     void (*answer)(struct embedding_call *e);
 
     struct embed_plan plan;
-    int64_t n; /* texts */
-    float *vectors;
-    union {
-        struct request request; /* each job begins with it */
-        struct embed_job texts;
-        struct embed_tokens_job tokens;
-    } job;
+    int64_t n;      /* texts */
+    float *vectors; /* the job's */
+    struct embed_job job;
     struct request *requests[1];
 };
 

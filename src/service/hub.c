@@ -219,6 +219,6 @@ static void answer(struct call *c)
 }
 
 const struct endpoint hub_endpoints[] = {
-    {"POST", "/", &dialect_hub, answer, false},
+    {"POST", "/", &dialect_hub, answer, .is_open = false},
     {0},
 };

@@ -215,31 +215,25 @@ static void reply_vector(struct embedding_call *e)
     call_reply_text(e->call, 200, "application/json", &body);
 }
 
-static void embed(struct call *c, const char *key, void (*reply)(struct embedding_call *e))
+/* Forms of /api/embed and of the one before it. */
+enum { OF_INPUT, OF_PROMPT };
+
+static void embed(struct call *c)
 {
     char name[NAME_BYTES];
+    const char *key = c->form == OF_PROMPT ? "prompt" : "input";
+    if (c->form == OF_PROMPT && !json_is_string(json_object_get(c->body, key))) {
+        call_fail_value(c, key, "\"prompt\" must be a string");
+        return;
+    }
     struct embedding_call *e = embedding_call_make(c);
     if (e == NULL || !read_name(c, name) || !embedding_call_read_options(e, c->body)) {
         return;
     }
     e->key = key;
     e->takes_empty = true;
-    e->answer = reply;
+    e->answer = c->form == OF_PROMPT ? reply_vector : reply_vectors;
     embedding_call_start(e, name, json_object_get(c->body, key));
-}
-
-static void embed_input(struct call *c)
-{
-    embed(c, "input", reply_vectors);
-}
-
-static void embed_prompt(struct call *c)
-{
-    if (!json_is_string(json_object_get(c->body, "prompt"))) {
-        call_fail_value(c, "prompt", "\"prompt\" must be a string");
-        return;
-    }
-    embed(c, "prompt", reply_vector);
 }
 
 /* ---- models ---- */
@@ -282,26 +276,19 @@ static json_t *describe(const struct served_models *set, const struct served_mod
     return o;
 }
 
-static void reply_models(struct call *c, bool are_running)
+/* The lists of models. */
+enum { SERVED, RUNNING };
+
+static void list_models(struct call *c)
 {
     if (call_any_model(c, NULL) == NULL) {
         return;
     }
     json_t *list = json_array();
     for (int i = 0; i < c->models->n; i++) {
-        json_array_append_new(list, describe(c->models, &c->models->models[i], are_running));
+        json_array_append_new(list, describe(c->models, &c->models->models[i], c->form == RUNNING));
     }
     call_reply(c, json_pack("{s:o}", "models", list));
-}
-
-static void list_models(struct call *c)
-{
-    reply_models(c, false);
-}
-
-static void list_running(struct call *c)
-{
-    reply_models(c, true);
 }
 
 static void show_model(struct call *c)
@@ -337,12 +324,12 @@ static void reply_version(struct call *c)
 }
 
 const struct endpoint ollama_endpoints[] = {
-    {"POST", "/api/generate", &dialect_ollama, generate_text, false},
-    {"POST", "/api/embed", &dialect_ollama, embed_input, false},
-    {"POST", "/api/embeddings", &dialect_ollama, embed_prompt, false},
-    {"GET", "/api/tags", &dialect_ollama, list_models, false},
-    {"GET", "/api/ps", &dialect_ollama, list_running, false},
-    {"POST", "/api/show", &dialect_ollama, show_model, false},
-    {"GET", "/api/version", &dialect_ollama, reply_version, false},
+    {"POST", "/api/generate", &dialect_ollama, generate_text, .is_open = false},
+    {"POST", "/api/embed", &dialect_ollama, embed, .form = OF_INPUT},
+    {"POST", "/api/embeddings", &dialect_ollama, embed, .form = OF_PROMPT},
+    {"GET", "/api/tags", &dialect_ollama, list_models, .form = SERVED},
+    {"GET", "/api/ps", &dialect_ollama, list_models, .form = RUNNING},
+    {"POST", "/api/show", &dialect_ollama, show_model, .is_open = false},
+    {"GET", "/api/version", &dialect_ollama, reply_version, .is_open = false},
     {0},
 };

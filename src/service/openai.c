@@ -100,12 +100,12 @@ static void refuse_responses(struct call *c)
 }
 
 const struct endpoint openai_endpoints[] = {
-    {"GET", "/v1/models", &dialect_openai, list_models, false},
-    {"GET", "/models", &dialect_openai, list_models, false},
-    {"GET", "/v1/models/", &dialect_openai, show_model, false},
-    {"GET", "/models/", &dialect_openai, show_model, false},
-    {"POST", "/v1/embeddings", &dialect_openai, embed, false},
-    {"POST", "/embeddings", &dialect_openai, embed, false},
-    {"POST", "/v1/responses", &dialect_openai, refuse_responses, false},
+    {"GET", "/v1/models", &dialect_openai, list_models, .is_open = false},
+    {"GET", "/models", &dialect_openai, list_models, .is_open = false},
+    {"GET", "/v1/models/", &dialect_openai, show_model, .is_open = false},
+    {"GET", "/models/", &dialect_openai, show_model, .is_open = false},
+    {"POST", "/v1/embeddings", &dialect_openai, embed, .is_open = false},
+    {"POST", "/embeddings", &dialect_openai, embed, .is_open = false},
+    {"POST", "/v1/responses", &dialect_openai, refuse_responses, .is_open = false},
     {0},
 };

@@ -288,7 +288,7 @@ static void answer(struct call *c)
 }
 
 const struct endpoint openai_chat_endpoints[] = {
-    {"POST", "/v1/chat/completions", &dialect_openai, answer, false},
-    {"POST", "/chat/completions", &dialect_openai, answer, false},
+    {"POST", "/v1/chat/completions", &dialect_openai, answer, .is_open = false},
+    {"POST", "/chat/completions", &dialect_openai, answer, .is_open = false},
     {0},
 };

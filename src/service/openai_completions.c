@@ -196,7 +196,7 @@ static void answer(struct call *c)
 }
 
 const struct endpoint openai_completions_endpoints[] = {
-    {"POST", "/v1/completions", &dialect_openai, answer, false},
-    {"POST", "/completions", &dialect_openai, answer, false},
+    {"POST", "/v1/completions", &dialect_openai, answer, .is_open = false},
+    {"POST", "/completions", &dialect_openai, answer, .is_open = false},
     {0},
 };

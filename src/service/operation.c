@@ -73,7 +73,7 @@ const struct endpoint operation_endpoints[] = {
     {"GET", "/health/live", &dialect_tei, answer_live, .is_open = true},
     {"GET", "/health/ready", &dialect_tei, answer_ready, .is_open = true},
     {"GET", "/metrics", &dialect_tei, answer_metrics, .is_open = true},
-    {"GET", "/watch", &dialect_openai, follow_all, false},
-    {"GET", "/watch/", &dialect_openai, follow_one, false},
+    {"GET", "/watch", &dialect_openai, follow_all, .is_open = false},
+    {"GET", "/watch/", &dialect_openai, follow_one, .is_open = false},
     {0},
 };

@@ -69,13 +69,13 @@ static void answer_root(struct call *c)
 }
 
 const struct endpoint page_endpoints[] = {
-    {"GET", "/", &dialect_hub, answer_root, true},
-    {"GET", "/page.css", &dialect_hub, answer_file, true},
-    {"GET", "/chart.css", &dialect_hub, answer_file, true},
-    {"GET", "/page.svg", &dialect_hub, answer_file, true},
-    {"GET", "/page.js", &dialect_hub, answer_file, true},
-    {"GET", "/page_tasks.js", &dialect_hub, answer_file, true},
-    {"GET", "/page_watch.js", &dialect_hub, answer_file, true},
-    {"GET", "/chart.js", &dialect_hub, answer_file, true},
+    {"GET", "/", &dialect_hub, answer_root, .is_open = true},
+    {"GET", "/page.css", &dialect_hub, answer_file, .is_open = true},
+    {"GET", "/chart.css", &dialect_hub, answer_file, .is_open = true},
+    {"GET", "/page.svg", &dialect_hub, answer_file, .is_open = true},
+    {"GET", "/page.js", &dialect_hub, answer_file, .is_open = true},
+    {"GET", "/page_tasks.js", &dialect_hub, answer_file, .is_open = true},
+    {"GET", "/page_watch.js", &dialect_hub, answer_file, .is_open = true},
+    {"GET", "/chart.js", &dialect_hub, answer_file, .is_open = true},
     {0},
 };

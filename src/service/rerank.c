@@ -188,8 +188,8 @@ static void answer_either(struct call *c)
 }
 
 const struct endpoint rerank_endpoints[] = {
-    {"POST", "/rerank", &dialect_tei, answer_either, false},
-    {"POST", "/v1/rerank", &dialect_openai, answer_documents, false},
-    {"POST", "/v2/rerank", &dialect_openai, answer_documents, false},
+    {"POST", "/rerank", &dialect_tei, answer_either, .is_open = false},
+    {"POST", "/v1/rerank", &dialect_openai, answer_documents, .is_open = false},
+    {"POST", "/v2/rerank", &dialect_openai, answer_documents, .is_open = false},
     {0},
 };

@@ -185,6 +185,7 @@ static void answer(struct call *c)
         return;
     }
     c->dialect = e->dialect;
+    c->form = e->form;
     c->rest = path + strlen(e->path);
     if (!posts || parse_body(c)) {
         e->answer(c);
@@ -232,13 +233,8 @@ static void ended(void *self, const struct http_exchange *x, int status, size_t 
 {
     struct service *s = self;
     struct call *c = http_owner(x);
-    struct metrics_call counts = {.dialect = dialect_of_path(http_path(x))->name, .status = status};
-    if (c != NULL) {
-        counts = (struct metrics_call){c->dialect->name, status,   c->n_texts,    c->n_tokens,
-                                       c->n_new_tokens,  c->n_cut, c->has_timing, call_times(c)};
-    }
-    counts.times.total_s = seconds;
-    service_metrics_count(&s->metrics, &counts);
+    const struct dialect *dialect = c == NULL ? dialect_of_path(http_path(x)) : c->dialect;
+    service_metrics_count(&s->metrics, dialect->name, status, c, seconds);
     if (s->options.access_log != NULL) {
         access_log_write(s->options.access_log, x, c, status, n_bytes, seconds);
     }

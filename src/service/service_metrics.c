@@ -1,4 +1,4 @@
-#include "service/service_metrics.h"
+#include "service/call.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,20 +47,29 @@ static int row_of(struct service_metrics *m, const char *dialect)
     return i < METRICS_DIALECTS ? i : METRICS_DIALECTS - 1;
 }
 
-void service_metrics_count(struct service_metrics *m, const struct metrics_call *c)
+static void add_call(struct service_metrics *m, const struct call *c)
 {
-    int class = c->status / 100;
-    pthread_mutex_lock(&m->lock);
-    m->calls[row_of(m, c->dialect)][class < METRICS_CLASSES ? class : 0]++;
+    const struct call_times times = call_times(c);
     m->texts += c->n_texts;
     m->tokens += c->n_tokens;
     m->new_tokens += c->n_new_tokens;
     m->cut += c->n_cut;
-    add(&m->total, c->times.total_s);
-    if (c->computed) {
-        add(&m->encode, c->times.encode_s);
-        add(&m->queue, c->times.queue_s);
-        add(&m->compute, c->times.compute_s);
+    if (c->has_timing) {
+        add(&m->encode, times.encode_s);
+        add(&m->queue, times.queue_s);
+        add(&m->compute, times.compute_s);
+    }
+}
+
+void service_metrics_count(struct service_metrics *m, const char *dialect, int status, const struct call *c,
+                           double total_s)
+{
+    int class = status / 100;
+    pthread_mutex_lock(&m->lock);
+    m->calls[row_of(m, dialect)][class < METRICS_CLASSES ? class : 0]++;
+    add(&m->total, total_s);
+    if (c != NULL) {
+        add_call(m, c);
     }
     pthread_mutex_unlock(&m->lock);
 }

@@ -18,10 +18,12 @@ struct histogram {
     int64_t n;
 };
 
-/* Seconds that a call took, in total and by part. */
+/* Seconds that the parts of a call took. */
 struct call_times {
-    double total_s, encode_s, queue_s, compute_s;
+    double encode_s, queue_s, compute_s;
 };
+
+struct call;
 
 struct service_metrics {
     pthread_mutex_t lock; /* guards the rest */
@@ -36,17 +38,10 @@ struct service_metrics {
 void service_metrics_init(struct service_metrics *m);
 void service_metrics_fini(struct service_metrics *m);
 
-/* Values that a call that has ended adds to the counts. */
-struct metrics_call {
-    const char *dialect;
-    int status; /* status of HTTP; 0: the client left */
-    int64_t n_texts, n_tokens, n_new_tokens, n_cut;
-    bool computed; /* times of the engine are counted */
-    struct call_times times;
-};
-
-/* Counts a call that has ended; from any thread. */
-void service_metrics_count(struct service_metrics *m, const struct metrics_call *c);
+/* Counts a request that has ended, from any thread.  `status`: that of HTTP, 0 where the client left; `c`
+ * may be NULL, where the server itself has answered. */
+void service_metrics_count(struct service_metrics *m, const char *dialect, int status, const struct call *c,
+                           double total_s);
 
 /* Appends all, with the load of the engine and the exchanges that have not ended. */
 void service_metrics_write(struct buf *out, struct service_metrics *m, const struct text_engine_load *load,

@@ -10,25 +10,18 @@
 
 /* ---- vectors ---- */
 
-static void answer_vectors(struct call *c, bool of_tokens)
+/* Forms of the answer. */
+enum { OF_TEXTS, OF_TOKENS };
+
+static void answer_vectors(struct call *c)
 {
     struct embedding_call *e = embedding_call_make(c);
     if (e == NULL || !embedding_call_read_options(e, c->body)) {
         return;
     }
-    e->of_tokens = of_tokens;
+    e->of_tokens = c->form == OF_TOKENS;
     e->answer = embedding_call_reply_list;
     embedding_call_start(e, NULL, json_object_get(c->body, e->key));
-}
-
-static void answer_embed(struct call *c)
-{
-    answer_vectors(c, false);
-}
-
-static void answer_embed_all(struct call *c)
-{
-    answer_vectors(c, true);
 }
 
 static void answer_similarity(struct call *c)
@@ -176,12 +169,12 @@ void tei_answer_health(struct call *c)
 }
 
 const struct endpoint tei_endpoints[] = {
-    {"POST", "/embed", &dialect_tei, answer_embed, false},
-    {"POST", "/embed_all", &dialect_tei, answer_embed_all, false},
-    {"POST", "/similarity", &dialect_tei, answer_similarity, false},
-    {"POST", "/predict", &dialect_tei, answer_predict, false},
-    {"GET", "/info", &dialect_tei, answer_info, false},
-    {"GET", "/health", &dialect_tei, tei_answer_health, true},
-    {"GET", "/ping", &dialect_tei, tei_answer_health, true},
+    {"POST", "/embed", &dialect_tei, answer_vectors, .form = OF_TEXTS},
+    {"POST", "/embed_all", &dialect_tei, answer_vectors, .form = OF_TOKENS},
+    {"POST", "/similarity", &dialect_tei, answer_similarity, .is_open = false},
+    {"POST", "/predict", &dialect_tei, answer_predict, .is_open = false},
+    {"GET", "/info", &dialect_tei, answer_info, .is_open = false},
+    {"GET", "/health", &dialect_tei, tei_answer_health, .is_open = true},
+    {"GET", "/ping", &dialect_tei, tei_answer_health, .is_open = true},
     {0},
 };

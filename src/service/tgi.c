@@ -251,14 +251,12 @@ static void begin(struct call *c, bool streams, bool is_list)
     }
 }
 
+/* Forms of the answer. */
+enum { WHOLE, STREAM };
+
 static void answer(struct call *c)
 {
-    begin(c, false, false);
-}
-
-static void answer_stream(struct call *c)
-{
-    begin(c, true, false);
+    begin(c, c->form == STREAM, false);
 }
 
 void tgi_answer(struct call *c)
@@ -270,7 +268,7 @@ void tgi_answer(struct call *c)
 }
 
 const struct endpoint tgi_endpoints[] = {
-    {"POST", "/generate", &dialect_tei, answer, false},
-    {"POST", "/generate_stream", &dialect_tei, answer_stream, false},
+    {"POST", "/generate", &dialect_tei, answer, .form = WHOLE},
+    {"POST", "/generate_stream", &dialect_tei, answer, .form = STREAM},
     {0},
 };

@@ -322,9 +322,9 @@ static void decode_tei(struct call *c)
 }
 
 const struct endpoint token_calls_endpoints[] = {
-    {"POST", "/tokenize", &dialect_tei, tokenize, false},
-    {"GET", "/tokenizer_info", &dialect_openai, tell_tokenizer, false},
-    {"POST", "/detokenize", &dialect_openai, detokenize, false},
-    {"POST", "/decode", &dialect_tei, decode_tei, false},
+    {"POST", "/tokenize", &dialect_tei, tokenize, .is_open = false},
+    {"GET", "/tokenizer_info", &dialect_openai, tell_tokenizer, .is_open = false},
+    {"POST", "/detokenize", &dialect_openai, detokenize, .is_open = false},
+    {"POST", "/decode", &dialect_tei, decode_tei, .is_open = false},
     {0},
 };

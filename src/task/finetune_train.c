@@ -133,7 +133,7 @@ static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, con
     }
     if (at_line) {
         double window_s = clock_since_s(j->window_start_ns);
-        metrics_at(&j->run.metrics, j->run.loop.state.step);
+        j->run.metrics.step = j->run.loop.state.step;
         metrics_event(&j->run.metrics, "step",
                       json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)j->run.loop.state.step,
                                 "step_loss", loss, "learning_rate", lr, "grad_norm", r->grad_norm,

@@ -129,7 +129,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     const struct tokenizer *tokenizer = s->tokenizer;
     int64_t since = clock_ns();
     take(s, true);
-    metrics_saving(s->log, step);
+    megatron_log_saving(&s->log->drop_in.megatron, step);
     double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
         .part = s->world->rank,

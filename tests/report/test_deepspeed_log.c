@@ -31,21 +31,21 @@ static struct deepspeed_log_options options_of(const struct optimizer_kind *kind
     return o;
 }
 
-static struct deepspeed_step step_of(int64_t step, bool skipped)
+static struct logged_step step_of(int64_t step, bool skipped)
 {
-    return (struct deepspeed_step){.step = step,
-                                   .wall_s = 1700000000.0 + (double)step,
-                                   .loss = 11.5 - (double)step,
-                                   .lr = 1e-3 * (double)step,
-                                   .loss_scale = 1024,
-                                   .skipped = skipped};
+    return (struct logged_step){.step = step,
+                                .wall_s = 1700000000.0 + (double)step,
+                                .loss = 11.5 - (double)step,
+                                .lr = 1e-3 * (double)step,
+                                .loss_scale = 1024,
+                                .skipped = skipped};
 }
 
 /* Steps 1 to 4, of which the third is skipped. */
 static void log_steps(struct deepspeed_log *l)
 {
     for (int64_t step = 1; step <= 4; step++) {
-        struct deepspeed_step s = step_of(step, step == 3);
+        struct logged_step s = step_of(step, step == 3);
         deepspeed_log_step(l, &s);
     }
     deepspeed_log_saved(l, 4);
@@ -72,7 +72,7 @@ static void check_events(const char *path, bool has_loss_scale)
     tfevents_append_version(&version, 0);
     tfevents_append_start(&version, 1, 0);
     for (int64_t step = 1; step <= 4; step++) {
-        struct deepspeed_step s = step_of(step, false);
+        struct logged_step s = step_of(step, false);
         const struct tfevents_scalar scalars[] = {{"Train/Samples/train_loss", s.loss},
                                                   {"Train/Samples/lr", s.lr},
                                                   {"Train/Samples/loss_scale", s.loss_scale}};

@@ -33,14 +33,14 @@ static struct megatron_log_options recipe(const json_t *flags)
     };
 }
 
-static struct megatron_step step_of(int64_t step, bool skipped)
+static struct logged_step step_of(int64_t step, bool skipped)
 {
-    return (struct megatron_step){.step = step,
-                                  .wall_s = 1700000000.0 + (double)step,
-                                  .loss = 11.0 - (double)step,
-                                  .grad_norm = 1.25,
-                                  .loss_scale = 1024,
-                                  .skipped = skipped};
+    return (struct logged_step){.step = step,
+                                .wall_s = 1700000000.0 + (double)step,
+                                .loss = 11.0 - (double)step,
+                                .grad_norm = 1.25,
+                                .loss_scale = 1024,
+                                .skipped = skipped};
 }
 
 static void print_run(struct buf *text, const struct megatron_log_options *o, char *events, size_t n)
@@ -52,7 +52,7 @@ static void print_run(struct buf *text, const struct megatron_log_options *o, ch
         snprintf(events, n, "%s", l.events.log.path);
     }
     for (int64_t step = 1; step <= 4; step++) {
-        struct megatron_step s = step_of(step, step == 3);
+        struct logged_step s = step_of(step, step == 3);
         megatron_log_step(&l, &s);
     }
     megatron_log_validation(&l, 4, 1700000004, "iteration 4", 3, true, 0);

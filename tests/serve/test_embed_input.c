@@ -54,7 +54,7 @@ static void embed_ids(float *vector, const int32_t *ids, size_t n)
     struct embed_job j;
     EXPECT_OK(embed_input_init(&in, &s, &s.scratch, &plan, 1));
     EXPECT_OK(embed_input_add_ids(&in, &s.scratch, ids, n));
-    EXPECT_OK(embed_job_make_of(&j, &s, vector, &in));
+    EXPECT_OK(embed_job_make_of(&j, &s, vector, &in, false));
     EXPECT_OK(packer_answer(&s.packer, &j.request));
     embed_job_fini(&j);
 }
@@ -86,16 +86,17 @@ static void test_tokens(void)
 {
     struct embed_plan plan = plan_of(TEXT_CUT_END, 0);
     struct embed_input in;
-    struct embed_tokens_job j;
+    struct embed_job j;
     EXPECT_OK(embed_input_init(&in, &s, &s.scratch, &plan, SESSION_CASE_TEXTS));
     for (int i = 0; i < SESSION_CASE_TEXTS; i++) {
         EXPECT_OK(embed_input_add(&in, &s.scratch, &session_case_texts[i]));
     }
-    EXPECT_OK(embed_tokens_job_make(&j, &s, &in));
+    float *rows_of_all = calloc((size_t)in.texts.n_rows * SESSION_CASE_WIDTH, sizeof *rows_of_all);
+    EXPECT_OK(embed_job_make_of(&j, &s, rows_of_all, &in, true));
     EXPECT_OK(packer_answer(&s.packer, &j.request));
     for (int i = 0; i < SESSION_CASE_TEXTS; i++) {
         float mean[SESSION_CASE_WIDTH] = {0}, vector[SESSION_CASE_WIDTH], squares = 0;
-        const float *rows = j.rows + encoded_texts_get(&j.input.texts, i)->row * SESSION_CASE_WIDTH;
+        const float *rows = rows_of_all + encoded_texts_get(&j.input.texts, i)->row * SESSION_CASE_WIDTH;
         for (int64_t r = 0; r < encoded_texts_length(&j.input.texts, i); r++) {
             for (int c = 0; c < SESSION_CASE_WIDTH; c++) {
                 mean[c] += rows[r * SESSION_CASE_WIDTH + c];
@@ -110,7 +111,8 @@ static void test_tokens(void)
         embed(vector, session_case_texts[i].bytes, TEXT_CUT_END, 0, 0);
         expect_near(mean, vector, session_case_texts[i].bytes);
     }
-    embed_tokens_job_fini(&j);
+    embed_job_fini(&j);
+    free(rows_of_all);
 }
 
 int main(void)

@@ -212,7 +212,7 @@ static struct status make_last_words(struct work *w, struct tokenizer_scratch *s
 static void read_last_words(struct work *w)
 {
     for (; w->n < w->job.last_words.n; w->n++) {
-        w->numbers[w->n] = last_words_get(&w->job.last_words, w->n)->nats;
+        w->numbers[w->n] = ((const struct last_word *)(void *)w->job.last_words.words.data)[w->n].nats;
     }
 }
 

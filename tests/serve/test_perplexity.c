@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "session_case.h"
 
+#include "data/text_ids.h"
 #include "serve/perplexity.h"
 
 static struct safetensors golden;
@@ -12,6 +13,23 @@ static const struct stored_tensor *entry(const char *name)
     const struct stored_tensor *e = safetensors_find(&golden, name);
     EXPECT(e != NULL, "there is no %s", name);
     return e;
+}
+
+/* What a text is added to, and the session that reads it. */
+struct adding {
+    struct perplexity *p;
+    struct session *s;
+};
+
+static struct status add_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
+{
+    const struct adding *a = self;
+    return perplexity_add_ids(a->p, a->s, ids, n, n_bytes);
+}
+
+static struct status add(struct perplexity *p, struct session *s, const char *text, size_t n)
+{
+    return text_ids_of_text(&s->scratch, text, n, add_document, &(struct adding){p, s});
 }
 
 static void check_windows(struct session *s, const char *name)
@@ -26,7 +44,7 @@ static void check_windows(struct session *s, const char *name)
         memcpy(window, (const char *)windows->data + (size_t)i * sizeof window, sizeof window);
         memcpy(&wanted, (const char *)nats->data + (size_t)i * sizeof wanted, sizeof wanted);
         EXPECT_OK(perplexity_init(&p, s, window[0], window[1]));
-        EXPECT_OK(perplexity_add(&p, s, (const char *)text->data, (size_t)text->bytes));
+        EXPECT_OK(add(&p, s, (const char *)text->data, (size_t)text->bytes));
         EXPECT(fabs(perplexity_nats(&p) - wanted) < 1e-5, "%s, context %d, stride %d: %.7f nats, not %.7f",
                name, window[0], window[1], perplexity_nats(&p), wanted);
         EXPECT(p.n_bytes == (int64_t)text->bytes - 1, "%lld bytes", (long long)p.n_bytes);
@@ -42,10 +60,10 @@ static void check_refused(struct session *s)
     EXPECT_ERROR(perplexity_init(&p, s, 12, 13), STATUS_USAGE, "--stride 13 is longer than the context, 12");
     EXPECT_OK(perplexity_init(&p, s, 0, 0));
     EXPECT(p.context == 24 && p.stride == 24, "%lld and %lld", (long long)p.context, (long long)p.stride);
-    EXPECT_ERROR(perplexity_add(&p, s, "", 0), STATUS_DATA, "a text of 0 tokens");
-    EXPECT_ERROR(perplexity_add(&p, s, "a", 1), STATUS_DATA, "a text of 1 tokens");
+    EXPECT_ERROR(add(&p, s, "", 0), STATUS_DATA, "a text of 0 tokens");
+    EXPECT_ERROR(add(&p, s, "a", 1), STATUS_DATA, "a text of 1 tokens");
     EXPECT(p.n_tokens == 0 && perplexity_bits(&p) == 0, "a refused text counts");
-    EXPECT_OK(perplexity_add(&p, s, "ab", 2));
+    EXPECT_OK(add(&p, s, "ab", 2));
     EXPECT(p.n_tokens == 1 && p.n_bytes == 1, "%lld tokens", (long long)p.n_tokens);
 }
 

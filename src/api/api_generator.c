@@ -155,7 +155,8 @@ static struct status told(void *self, struct generation *inner)
 static struct status begin(struct kiln_generator *g)
 {
     const struct generation_source source = {.next = next, .told = told, .self = g};
-    return generator_init(&g->inner, &g->session->session, &source);
+    generator_init(&g->inner, &g->session->session, &source);
+    return status_ok();
 }
 
 /* Tells the generator of cancelled texts; those that it does not know have ended. */

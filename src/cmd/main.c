@@ -16,46 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Commands in the groups of `kiln --help`.  A line for each: two branches that add a command do not meet. */
-/* clang-format off */
+/* Commands, and the group of `kiln --help` that begins with one. */
+#define ROW(NAME, GROUP) {&command_##NAME, GROUP},
 static const struct {
     const struct command *command;
-    const char *group; /* the group that begins here */
-} commands[] = {
-    {&command_fetch, "text and data"},
-    {&command_vocab, NULL},
-    {&command_tokenize, NULL},
-    {&command_prepare, NULL},
-    {&command_pack, NULL},
-    {&command_pretrain, "train"},
-    {&command_pretrain_gpt, NULL},
-    {&command_finetune_gpt, "fine-tune"},
-    {&command_squad, NULL},
-    {&command_classify, NULL},
-    {&command_tag, NULL},
-    {&command_embed_train, NULL},
-    {&command_ask, "answer and serve"},
-    {&command_fill, NULL},
-    {&command_embed, NULL},
-    {&command_generate, NULL},
-    {&command_serve, NULL},
-    {&command_eval, "measure"},
-    {&command_ngram, NULL},
-    {&command_score, NULL},
-    {&command_blimp, NULL},
-    {&command_glue, NULL},
-    {&command_report, NULL},
-    {&command_export, "models and files"},
-    {&command_convert, NULL},
-    {&command_inspect, NULL},
-    {&command_doctor, "machines"},
-    {&command_bench, NULL},
-    {&command_plan, NULL},
-    {&command_launch, NULL},
-    {&command_netcheck, NULL},
-    {NULL, NULL},
-};
-/* clang-format on */
+    const char *group;
+} commands[] = {COMMANDS(ROW){NULL, NULL}};
 
 static void print_usage(void)
 {

@@ -343,7 +343,8 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 /* STATUS_USAGE: a flag that the kind would pass over in silence, or a size that its first pieces exceed. */
 static struct status check_kind(const struct vocab_args *a)
 {
-    const char *others = is_bpe(a) ? "do_lower_case|alphabet_coverage|limit_alphabet" : "merge_file|pattern|keep_layout";
+    const char *others =
+        is_bpe(a) ? "do_lower_case|alphabet_coverage|limit_alphabet" : "merge_file|pattern|keep_layout";
     const char *flag = option_first_given(&command_vocab, a, others);
     FAIL_IF(flag != NULL, STATUS_USAGE, "--%s cannot be combined with --kind %s%s", flag, a->kind,
             is_bpe(a) ? ", which keeps all bytes" : ": it is of --kind bpe");

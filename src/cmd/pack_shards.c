@@ -1,8 +1,8 @@
 /* kiln pack: the command line of data/shard_packer.h. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
-#include "cmd/replaced_environment.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "data/pack.h"
@@ -139,7 +139,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct pack_args *a = args;
     struct missing missing = {0};
     struct shard_packer p;
-    replaced_environment_tell();
+    train_command_tell_replaced();
     TRY(check_output(a));
     if (a->dry_run && missing_path(&missing, "input_dir", a->input_dir,
                                    "`kiln prepare --format hdf5` makes it from text")) {

@@ -95,33 +95,15 @@ struct published_mesh {
     const char *source;
 };
 
+/* clang-format off */
 static const struct published_mesh published[] = {
-    {"bloom",
-     "a100",
-     70,
-     14336,
-     2048,
-     384,
-     {4, 12, 8},
-     2048,
-     105,
-     150,
-     true,
+    {"bloom", "a100", 70, 14336, 2048, 384, {4, 12, 8}, 2048, 105, 150, true,
      "BLOOM-176B, bigscience-workshop/bigscience, train/tr11-176B-ml: about 150 TFLOP/s"},
-    {NULL,
-     "a100",
-     40,
-     5120,
-     2048,
-     8,
-     {0, 0, 0},
-     0,
-     0,
-     185.9,
-     false,
+    {NULL, "a100", 40, 5120, 2048, 8, {0, 0, 0}, 0, 0, 185.9, false,
      "MPT-13B, mosaicml/llm-foundry, scripts/train/benchmarking: sharded weights in place of a mesh, "
      "micro-batches of 2, 48 sequences a step, nothing recomputed"},
 };
+/* clang-format on */
 
 enum { N_PUBLISHED = sizeof published / sizeof published[0] };
 

@@ -3,7 +3,6 @@
 #include "core/buf.h"
 #include "core/log.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct recipe *find(const struct recipe *recipes, size_t n, const char *name)
@@ -16,20 +15,6 @@ static const struct recipe *find(const struct recipe *recipes, size_t n, const c
     return r;
 }
 
-/* The first flag of a list that was given. */
-static bool find_given(char name[64], const struct command *c, const void *args, const char *list)
-{
-    for (name[0] = '\0'; list != NULL && *list != '\0'; list += strspn(list, "|")) {
-        size_t n = strcspn(list, "|");
-        snprintf(name, 64, "%.*s", (int)n, list);
-        if (option_was_given(c, args, name)) {
-            return true;
-        }
-        list += n;
-    }
-    return false;
-}
-
 struct status recipe_apply(const struct command *c, void *args, const struct recipe *recipes, size_t n,
                            const char *name)
 {
@@ -40,13 +25,13 @@ struct status recipe_apply(const struct command *c, void *args, const struct rec
     const struct recipe *r = find(recipes, n, name);
     for (int i = 0; i < RECIPE_MOST_FLAGS && r->flags[i].flag != NULL; i++) {
         const char *flag = r->flags[i].flag, *text = r->flags[i].text;
-        char unless[64];
-        bool replaced = find_given(unless, c, args, r->flags[i].unless);
-        if (!replaced && option_give(c, args, flag, text)) {
+        const char *list = r->flags[i].unless,
+                   *unless = option_first_given(c, args, list == NULL ? "" : list);
+        if (unless == NULL && option_give(c, args, flag, text)) {
             bool bare = strcmp(text, "true") == 0;
             buf_printf(&sets, " --%s%s%s", flag, bare ? "" : " ", bare ? "" : text);
         } else {
-            buf_printf(&kept, "%s--%s", kept.n == 0 ? "" : ", ", replaced ? unless : flag);
+            buf_printf(&kept, "%s--%s", kept.n == 0 ? "" : ", ", unless != NULL ? unless : flag);
         }
     }
     struct status s =

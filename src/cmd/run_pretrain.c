@@ -209,13 +209,10 @@ static const struct option options[] = {
 /* Room for the predictions follows the rate, if only that was given. */
 static void find_mask_flags(struct pretrain_args *a)
 {
-    static const char *const names[] = {"mask_rate",        "mask_keep_rate", "even_masks",
-                                        "whole_word_masks", "no_nsp",         "shifted_positions"};
-    for (int i = 5; i >= 0; i--) {
-        if (option_was_given(&command_pretrain, a, names[i])) {
-            a->bert.mask_flag = names[i];
-        }
-    }
+    const char *flag =
+        option_first_given(&command_pretrain, a,
+                           "mask_rate|mask_keep_rate|even_masks|whole_word_masks|no_nsp|shifted_positions");
+    a->bert.mask_flag = flag != NULL ? flag : a->bert.mask_flag;
     if (option_was_given(&command_pretrain, a, "mask_rate") &&
         !option_was_given(&command_pretrain, a, "max_predictions_per_seq")) {
         double most = fmax(a->bert.mask_rate[0], a->bert.mask_rate[1]);

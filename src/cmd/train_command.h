@@ -31,6 +31,10 @@ struct status train_command_run(const struct train_command *t, const void *args)
  * json_decref's them after the run.  STATUS_USAGE unless they are the same on all ranks. */
 struct status train_command_flags(json_t **flags, const struct train_command *t, void *args);
 
+/* Names the environment variables of the replaced systems that are set and change nothing here, in a log
+ * line. */
+void train_command_tell_replaced(void);
+
 /* Runs a task of fine-tuning, with whose options `args` begin. */
 struct status finetune_command_run(const struct command *c, const struct finetune_task *task,
                                    const void *args, const struct launcher_flags *launcher, bool replaces);

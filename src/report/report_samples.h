@@ -1,5 +1,5 @@
-/* report_samples: what a model made of fixed prompts while it learned, as a table: a row for each evaluation, a
- * column for each prompt. */
+/* report_samples: what a model made of fixed prompts while it learned, as a table: a row for each evaluation,
+ * a column for each prompt. */
 #ifndef KILN_REPORT_REPORT_SAMPLES_H
 #define KILN_REPORT_REPORT_SAMPLES_H
 

@@ -581,10 +581,9 @@ static struct status end_cancelled(struct generator *r)
     return r->told_status;
 }
 
-struct status generator_init(struct generator *r, struct session *s, const struct generation_source *source)
+void generator_init(struct generator *r, struct session *s, const struct generation_source *source)
 {
     *r = (struct generator){.s = s, .source = *source, .most_running = s->packer.limits.n_sequences - 1};
-    return status_ok();
 }
 
 void generator_fini(struct generator *r)
@@ -608,8 +607,9 @@ struct status generator_step(struct generator *r, bool may_wait, bool *more)
 struct status generate(struct session *s, const struct generation_source *source,
                        struct generate_times *times)
 {
-    struct generator r = {0};
-    struct status status = generator_init(&r, s, source);
+    struct generator r;
+    struct status status = status_ok();
+    generator_init(&r, s, source);
     for (bool more = true; more && !failed(status);) {
         status = generator_step(&r, true, &more);
     }

@@ -124,9 +124,8 @@ struct generator {
     struct generate_times times;
 };
 
-/* Begins without texts, over a session of MODEL_TASK_CAUSAL_LM.  STATUS_MEMORY; fini is safe on a zeroed
- * struct and after a failed init. */
-struct status generator_init(struct generator *r, struct session *s, const struct generation_source *source);
+/* Begins without texts, over a session of MODEL_TASK_CAUSAL_LM.  Fini is safe on a zeroed struct. */
+void generator_init(struct generator *r, struct session *s, const struct generation_source *source);
 void generator_fini(struct generator *r);
 
 /* Takes prompts while they fit, and computes one step of the texts.  With may_wait the source may wait if

@@ -198,10 +198,10 @@ static struct status told(void *self, struct generation *g)
     return status_ok();
 }
 
-static struct status init_generator(struct lane *l)
+static void init_generator(struct lane *l)
 {
     const struct generation_source source = {.next = next, .told = told, .self = l};
-    return generator_init(&l->generator, l->session, &source);
+    generator_init(&l->generator, l->session, &source);
 }
 
 /* ---- the thread ---- */
@@ -256,7 +256,7 @@ static void step(struct lane *l)
     end_over(l);
     if (failed(s) && l->generates) {
         generator_fini(&l->generator);
-        s = failed(init_generator(l)) ? status_error(STATUS_MEMORY, "out of memory for texts") : s;
+        init_generator(l);
     }
     if (failed(s)) {
         end_all(l, s);
@@ -385,7 +385,10 @@ struct status text_engine_add_lane(struct text_engine *e, struct lane **lane, st
     FAIL_IF(l == NULL, STATUS_MEMORY, "out of memory for a session's works");
     *l = (struct lane){.engine = e, .session = s, .next = e->lanes, .generates = s->pages.n > 0};
     e->lanes = l;
-    return l->generates ? init_generator(l) : status_ok();
+    if (l->generates) {
+        init_generator(l);
+    }
+    return status_ok();
 }
 
 /* A work is admitted where it fits completely, and one that is alone always. */

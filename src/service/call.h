@@ -94,6 +94,9 @@ struct served_model *call_any_model(struct call *c, const char *name);
 
 /* ---- fields ---- */
 
+/* The value of a field; NULL where it is absent or null. */
+const json_t *call_field(const json_t *o, const char *key);
+
 /* Values of an object of the body; an absent or null field leaves *value alone.  False: the call has failed,
  * with the field, what it is and what it may be. */
 bool call_int(struct call *c, const json_t *o, const char *key, int64_t min, int64_t max, int64_t *value);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value of a field; NULL where it is absent or null. */
-static const json_t *field(const json_t *o, const char *key)
+const json_t *call_field(const json_t *o, const char *key)
 {
     const json_t *value = json_object_get(o, key);
     return json_is_null(value) ? NULL : value;
@@ -26,7 +25,7 @@ static bool fail_type(struct call *c, const char *key, const char *wanted, const
 
 bool call_int(struct call *c, const json_t *o, const char *key, int64_t min, int64_t max, int64_t *value)
 {
-    const json_t *found = field(o, key);
+    const json_t *found = call_field(o, key);
     if (found == NULL) {
         return true;
     }
@@ -45,7 +44,7 @@ bool call_int(struct call *c, const json_t *o, const char *key, int64_t min, int
 
 bool call_real(struct call *c, const json_t *o, const char *key, double min, double max, double *value)
 {
-    const json_t *found = field(o, key);
+    const json_t *found = call_field(o, key);
     if (found == NULL) {
         return true;
     }
@@ -63,7 +62,7 @@ bool call_real(struct call *c, const json_t *o, const char *key, double min, dou
 
 bool call_bool(struct call *c, const json_t *o, const char *key, bool *value)
 {
-    const json_t *found = field(o, key);
+    const json_t *found = call_field(o, key);
     if (found != NULL && !json_is_boolean(found)) {
         return fail_type(c, key, "true or false", found);
     }
@@ -73,7 +72,7 @@ bool call_bool(struct call *c, const json_t *o, const char *key, bool *value)
 
 bool call_string(struct call *c, const json_t *o, const char *key, const char **value)
 {
-    const json_t *found = field(o, key);
+    const json_t *found = call_field(o, key);
     if (found != NULL && !json_is_string(found)) {
         return fail_type(c, key, "a string", found);
     }
@@ -83,7 +82,7 @@ bool call_string(struct call *c, const json_t *o, const char *key, const char **
 
 bool call_object(struct call *c, const json_t *o, const char *key, const json_t **value)
 {
-    const json_t *found = field(o, key);
+    const json_t *found = call_field(o, key);
     if (found != NULL && !json_is_object(found)) {
         return fail_type(c, key, "an object", found);
     }
@@ -142,7 +141,7 @@ static bool take_text(struct call *c, const char *key, size_t i, const json_t *v
 bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, struct text_bytes **texts,
                 size_t *n)
 {
-    const json_t *value = field(o, key);
+    const json_t *value = call_field(o, key);
     bool one = json_is_string(value);
     *n = one ? 1 : json_array_size(value);
     if (value == NULL) {

@@ -79,7 +79,7 @@ static bool read_prompt(struct call *c, struct generation_prompt *to, const json
 bool generation_call_read_prompts(struct call *c, const json_t *o, const char *key)
 {
     struct generation_call *q = c->state;
-    const json_t *value = json_object_get(o, key);
+    const json_t *value = call_field(o, key);
     bool is_one = !json_is_array(value) || json_is_integer(json_array_get(value, 0));
     size_t n = is_one ? 1 : json_array_size(value);
     if (n == 0 || n > MOST_TEXTS) {
@@ -89,7 +89,7 @@ bool generation_call_read_prompts(struct call *c, const json_t *o, const char *k
     if (!make_prompts(c, n)) {
         return false;
     }
-    if (value == NULL || json_is_null(value)) {
+    if (value == NULL) {
         q->prompts[0].text = (struct text_bytes){"", 0};
         return true;
     }
@@ -119,10 +119,10 @@ bool generation_call_take_prompt(struct call *c, struct buf *text)
 bool generation_call_read_stops(struct call *c, const json_t *o, const char *key)
 {
     struct generation_call *q = c->state;
-    const json_t *value = json_object_get(o, key);
+    const json_t *value = call_field(o, key);
     struct text_bytes *stops;
     size_t n;
-    if (value == NULL || json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0)) {
+    if (value == NULL || (json_is_array(value) && json_array_size(value) == 0)) {
         return true;
     }
     if (!call_texts(c, o, key, MOST_STOPS, &stops, &n)) {
@@ -164,8 +164,7 @@ bool generation_call_read_seed(struct call *c, const json_t *o, const char *key)
 bool generation_call_read_limit(struct call *c, const json_t *o, const char *key, int64_t min)
 {
     struct generation_call *q = c->state;
-    const json_t *value = json_object_get(o, key);
-    q->has_limit = value != NULL && !json_is_null(value);
+    q->has_limit = call_field(o, key) != NULL;
     return call_int(c, o, key, min, MOST_NEW_TOKENS, &q->options.max_new_tokens);
 }
 

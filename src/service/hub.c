@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool hub_read_parameters(struct call *c, const json_t **parameters)
-{
-    *parameters = NULL;
-    return call_object(c, c->body, "parameters", parameters);
-}
-
 /* ---- inputs ---- */
 
 bool hub_is_list(const struct call *c)
@@ -137,7 +131,8 @@ static void answer_similarity(struct call *c)
 {
     const json_t *parameters;
     struct embedding_call *e = embedding_call_make(c);
-    if (e != NULL && hub_read_parameters(c, &parameters) && embedding_call_read_options(e, parameters)) {
+    if (e != NULL && call_object(c, c->body, "parameters", &parameters) &&
+        embedding_call_read_options(e, parameters)) {
         embedding_call_compare(e, json_object_get(c->body, "inputs"));
     }
 }

@@ -17,7 +17,8 @@ static bool read_options(struct call *c, struct ask_options *o)
     bool aligns = true; /* read again for the answer */
     *o = ask_defaults();
     o->max_answer_length = 15; /* the pipeline's */
-    return hub_read_parameters(c, &p) && call_int(c, p, "top_k", 1, SQUAD_MAX_N_BEST, &o->top_k) &&
+    return call_object(c, c->body, "parameters", &p) &&
+           call_int(c, p, "top_k", 1, SQUAD_MAX_N_BEST, &o->top_k) &&
            call_int(c, p, "doc_stride", 1, INT32_MAX, &o->doc_stride) &&
            call_int(c, p, "max_answer_len", 1, INT32_MAX, &o->max_answer_length) &&
            call_int(c, p, "max_seq_len", 8, INT32_MAX, &o->max_length) &&

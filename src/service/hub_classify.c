@@ -58,8 +58,8 @@ void hub_classify_answer(struct call *c)
     const json_t *p;
     size_t n = hub_count(c, CLASSIFY_TEXTS);
     struct classify_call *k = n == 0 ? NULL : classify_call_make(c, sizeof *k);
-    if (k == NULL || !hub_read_parameters(c, &p) || !call_int(c, p, "top_k", 1, INT64_MAX, &k->top_k) ||
-        !read_function(c, p, &k->problem) ||
+    if (k == NULL || !call_object(c, c->body, "parameters", &p) ||
+        !call_int(c, p, "top_k", 1, INT64_MAX, &k->top_k) || !read_function(c, p, &k->problem) ||
         !classify_call_make_room(k, n, json_object_get(hub_input(c, 0), "text_pair") != NULL)) {
         return;
     }
@@ -231,8 +231,8 @@ void hub_classify_answer_labels(struct call *c)
     const char *template = "This example is {}.";
     size_t n = hub_count(c, CLASSIFY_TEXTS);
     struct zero_shot *z = n == 0 ? NULL : classify_call_make(c, sizeof *z);
-    if (z == NULL || !hub_read_parameters(c, &p) || !read_labels(z, p) || !find_entailment(z) ||
-        !call_bool(c, p, "multi_label", &z->multi_label) ||
+    if (z == NULL || !call_object(c, c->body, "parameters", &p) || !read_labels(z, p) ||
+        !find_entailment(z) || !call_bool(c, p, "multi_label", &z->multi_label) ||
         !call_string(c, p, "hypothesis_template", &template)) {
         return;
     }

@@ -68,11 +68,11 @@ static bool read_options(struct call *c, struct fill_options *o)
     enum { MOST_TARGETS = 1000 };
     const json_t *p;
     *o = (struct fill_options){.top_k = 5};
-    if (!hub_read_parameters(c, &p) || !call_int(c, p, "top_k", 1, INT32_MAX, &o->top_k)) {
+    if (!call_object(c, c->body, "parameters", &p) || !call_int(c, p, "top_k", 1, INT32_MAX, &o->top_k)) {
         return false;
     }
-    const json_t *targets = json_object_get(p, "targets");
-    if (targets == NULL || json_is_null(targets)) {
+    const json_t *targets = call_field(p, "targets");
+    if (targets == NULL) {
         return true;
     }
     struct status s = json_array_size(targets) > MOST_TARGETS

@@ -346,7 +346,7 @@ static bool read_options(struct call *c, struct tag_options *o)
     static const char *const strategies[] = {"none", "simple", "first", "average", "max", NULL};
     const json_t *p;
     *o = (struct tag_options){.stride = -1};
-    return hub_read_parameters(c, &p) &&
+    return call_object(c, c->body, "parameters", &p) &&
            call_choice(c, p, "aggregation_strategy", strategies, "none, simple, first, average or max",
                        &o->strategy) &&
            call_int(c, p, "stride", 0, INT32_MAX, &o->stride);

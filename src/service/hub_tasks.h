@@ -44,7 +44,4 @@ struct hub_job_kind {
  * of them or the only one. */
 void hub_submit(struct call *c, const struct hub_job_kind *kind, size_t n, const void *options, int64_t own);
 
-/* The object "parameters", or NULL.  False: the call has failed. */
-bool hub_read_parameters(struct call *c, const json_t **parameters);
-
 #endif

@@ -54,9 +54,8 @@ static bool check_refused(struct call *c)
     static const char *const names[] = {"system", "template", "suffix",  "format",
                                         "images", "context",  "logprobs"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *v = json_object_get(c->body, names[i]);
-        bool is_empty = v == NULL || json_is_null(v) || json_is_false(v) ||
-                        (json_is_string(v) && json_string_length(v) == 0) ||
+        const json_t *v = call_field(c->body, names[i]);
+        bool is_empty = v == NULL || json_is_false(v) || (json_is_string(v) && json_string_length(v) == 0) ||
                         (json_is_array(v) && json_array_size(v) == 0);
         if (!is_empty) {
             call_fail_value(c, names[i], "%s is not supported: kiln continues the prompt alone, as it is",

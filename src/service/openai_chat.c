@@ -49,8 +49,7 @@ static bool read_message(struct call *c, json_t *to, const json_t *message, size
     const json_t *role = json_object_get(message, "role"), *content = json_object_get(message, "content");
     const json_t *name = json_object_get(message, "name");
     for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++) {
-        const json_t *value = json_object_get(message, refused[k]);
-        if (value != NULL && !json_is_null(value)) {
+        if (call_field(message, refused[k]) != NULL) {
             call_fail_value(c, "messages",
                             "messages[%zu].%s is not supported: kiln calls no tools and reads texts alone", i,
                             refused[k]);
@@ -146,8 +145,8 @@ static bool asks_nothing(const char *key, const json_t *value)
     bool is_empty = json_is_array(value) && json_array_size(value) == 0;
     bool is_text =
         json_is_array(value) && json_array_size(value) == 1 && is_word(json_array_get(value, 0), "text");
-    return value == NULL || json_is_null(value) || is_empty || is_word(value, "none") ||
-           is_word(value, "auto") || (strcmp(key, "modalities") == 0 && is_text) ||
+    return value == NULL || is_empty || is_word(value, "none") || is_word(value, "auto") ||
+           (strcmp(key, "modalities") == 0 && is_text) ||
            (strcmp(key, "response_format") == 0 && is_word(json_object_get(value, "type"), "text"));
 }
 
@@ -157,7 +156,7 @@ static bool check_refused(struct call *c)
                                           "function_call", "response_format",   "audio",
                                           "modalities",    "web_search_options"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        if (!asks_nothing(refused[i], json_object_get(c->body, refused[i]))) {
+        if (!asks_nothing(refused[i], call_field(c->body, refused[i]))) {
             call_fail_value(c, refused[i], "%s is not supported: kiln answers messages with plain text",
                             refused[i]);
             return false;
@@ -189,7 +188,7 @@ static bool read(struct call *c)
 {
     struct openai_generation *q = c->state;
     const char *limit =
-        openai_generation_has(c, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+        call_field(c->body, "max_completion_tokens") != NULL ? "max_completion_tokens" : "max_tokens";
     q->q.options.max_new_tokens = INT32_MAX; /* all that fit */
     return check_template(c, q->q.m) && check_refused(c) && openai_generation_read(c) && read_log_p(c) &&
            generation_call_read_limit(c, c->body, limit, 1) && make_prompt(c);

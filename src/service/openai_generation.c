@@ -40,12 +40,6 @@ void *openai_generation_create(struct call *c, size_t bytes, const char *prompt,
 
 /* ---- what is asked ---- */
 
-bool openai_generation_has(const struct call *c, const char *key)
-{
-    const json_t *value = json_object_get(c->body, key);
-    return value != NULL && !json_is_null(value);
-}
-
 static bool read_choice(struct call *c, struct token_choice_options *o)
 {
     const json_t *b = c->body;

@@ -30,9 +30,6 @@ void *openai_generation_create(struct call *c, size_t bytes, const char *prompt,
 /* Reads stream, n, seed, stop, what chooses tokens, and ignore_eos of vLLM. */
 bool openai_generation_read(struct call *c);
 
-/* Whether a field is there and is not null. */
-bool openai_generation_has(const struct call *c, const char *key);
-
 /* Hands the texts over; `told` as in generation_call_submit, where it streams. */
 void openai_generation_submit(struct call *c, void (*told)(void *self, struct generation *g));
 

@@ -12,18 +12,21 @@ extern const char chart_css[], chart_js[];
 
 static const char script_type[] = "text/javascript; charset=utf-8", style_type[] = "text/css; charset=utf-8";
 
+/* The files besides the page itself. */
+#define FILES(X)                                                                                             \
+    X("/page.css", style_type, page_css)                                                                     \
+    X("/chart.css", style_type, chart_css)                                                                   \
+    X("/page.svg", "image/svg+xml", page_svg)                                                                \
+    X("/page.js", script_type, page_js)                                                                      \
+    X("/page_tasks.js", script_type, page_tasks_js)                                                          \
+    X("/page_watch.js", script_type, page_watch_js)                                                          \
+    X("/chart.js", script_type, chart_js)
+#define FILE_ROW(PATH, TYPE, TEXT)     {PATH, TYPE, TEXT},
+#define ENDPOINT_ROW(PATH, TYPE, TEXT) {"GET", PATH, &dialect_hub, answer_file, .is_open = true},
+
 static const struct page_file {
     const char *path, *type, *text;
-} files[] = {
-    {"/", "text/html; charset=utf-8", page_html},
-    {"/page.css", style_type, page_css},
-    {"/chart.css", style_type, chart_css},
-    {"/page.svg", "image/svg+xml", page_svg},
-    {"/page.js", script_type, page_js},
-    {"/page_tasks.js", script_type, page_tasks_js},
-    {"/page_watch.js", script_type, page_watch_js},
-    {"/chart.js", script_type, chart_js},
-};
+} files[] = {{"/", "text/html; charset=utf-8", page_html}, FILES(FILE_ROW)};
 
 static const struct page_file *find_file(const char *path)
 {
@@ -68,14 +71,5 @@ static void answer_root(struct call *c)
     }
 }
 
-const struct endpoint page_endpoints[] = {
-    {"GET", "/", &dialect_hub, answer_root, .is_open = true},
-    {"GET", "/page.css", &dialect_hub, answer_file, .is_open = true},
-    {"GET", "/chart.css", &dialect_hub, answer_file, .is_open = true},
-    {"GET", "/page.svg", &dialect_hub, answer_file, .is_open = true},
-    {"GET", "/page.js", &dialect_hub, answer_file, .is_open = true},
-    {"GET", "/page_tasks.js", &dialect_hub, answer_file, .is_open = true},
-    {"GET", "/page_watch.js", &dialect_hub, answer_file, .is_open = true},
-    {"GET", "/chart.js", &dialect_hub, answer_file, .is_open = true},
-    {0},
-};
+const struct endpoint page_endpoints[] = {{"GET", "/", &dialect_hub, answer_root, .is_open = true},
+                                          FILES(ENDPOINT_ROW){0}};

@@ -24,8 +24,8 @@ static bool check_refused(struct call *c, const json_t *p)
     static const char *const names[] = {"grammar", "adapter_id", "watermark"};
     int64_t best_of = 1;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *value = json_object_get(p, names[i]);
-        if (value != NULL && !json_is_null(value) && !json_is_false(value)) {
+        const json_t *value = call_field(p, names[i]);
+        if (value != NULL && !json_is_false(value)) {
             call_fail_value(c, names[i], "`%s` is not supported", names[i]);
             return false;
         }

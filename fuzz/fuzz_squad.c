@@ -4,7 +4,7 @@
 #include "core/log.h"
 #include "data/squad_answers.h"
 #include "data/squad_score.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <stdlib.h>
 

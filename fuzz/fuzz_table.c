@@ -7,7 +7,7 @@
 #include "data/table_open.h"
 #include "data/tag_examples.h"
 #include "io/file.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <stdlib.h>
 #include <string.h>

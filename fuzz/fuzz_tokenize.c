@@ -1,7 +1,7 @@
 /* fuzz_tokenize: any bytes as text.  Ids do not depend on the way they are asked for, offsets stay inside,
  * ids become text again, and sentences come in order. */
 #include "text/sentence.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "core/nearest.h"
 #include "core/parallel.h"
 #include "data/shard_process.h"
-#include "io/map_fault.h"
+#include "io/file.h"
 
 #include <limits.h>
 #include <signal.h>

@@ -32,7 +32,7 @@ struct file_map {
 struct status file_map_open(struct file_map *m, const char *path);
 
 /* After reading: STATUS_IO if the file has become shorter since it was mapped.  A part cut off the last
- * remaining page reads as zeros; reading beyond that page is a SIGBUS (io/map_fault.h). */
+ * remaining page reads as zeros; reading beyond that page is a SIGBUS (map_fault_find). */
 struct status file_map_check(const struct file_map *m, const char *path);
 void file_map_close(struct file_map *m);
 
@@ -138,5 +138,10 @@ struct status file_remove_tree(const char *path);
 
 /* Bytes that can still be written on the file system of `path`; UINT64_MAX if unknown. */
 uint64_t file_free_bytes(const char *path);
+
+/* The path, cut to n - 1 bytes, of the file that is mapped at `address`; false if none is, or /proc is not
+ * there.  The kernel knows it for every mapping (/proc/self/maps), so code that maps files need not record it
+ * (docs/decisions/0029_cut_files.md).  For signal handlers: calls nothing but open, read and close. */
+bool map_fault_find(char *path, size_t n, const void *address);
 
 #endif

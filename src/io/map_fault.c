@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "io/map_fault.h"
+#include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "io/snappy.h"
+#include "io/sorted_table.h"
 
 #include "core/bytes.h"
 

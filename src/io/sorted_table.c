@@ -2,7 +2,6 @@
 
 #include "core/bytes.h"
 #include "core/hash.h"
-#include "io/snappy.h"
 
 #include <string.h>
 

@@ -45,4 +45,13 @@ struct status sorted_table_parse(struct sorted_table *t, const void *bytes, size
 /* Safe on a zeroed struct and after a failed parse. */
 void sorted_table_close(struct sorted_table *t);
 
+/* Snappy (google/snappy, format_description.txt); docs/decisions/0043_foreign_checkpoints.md says why kiln
+ * does not use the library. */
+
+/* The decompressed size; false if it is missing, or more than `n` bytes can decompress to. */
+bool snappy_length(size_t *length, const void *bytes, size_t n);
+
+/* Decompresses into `out`, which has exactly that size; false if the input is damaged. */
+bool snappy_expand(void *out, size_t length, const void *bytes, size_t n);
+
 #endif

@@ -8,7 +8,7 @@
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* wordpiece: text to the ids of a BERT model, and back.
+/* wordpiece: text to the ids of a BERT model, and back; and the same as a tokenizer (text/tokenizer.h), whose
+ * vocabulary is vocab.txt and whose special tokens are BERT's.
  *
  * The rule: ids and offsets are those of Hugging Face's BertTokenizerFast for every input, cased and uncased,
  * with one difference: "[SEP]" inside a text is text, not a special token.  Special tokens are added by the
@@ -10,6 +11,7 @@
 #include "core/buf.h"
 #include "text/basic_tokenizer.h"
 #include "text/token_list.h"
+#include "text/tokenizer.h"
 #include "text/vocab.h"
 #include "text/word_cache.h"
 
@@ -39,5 +41,18 @@ struct status wordpiece_encode_ids(struct wordpiece_scratch *t, struct id_list *
 /* Appends a readable form of ids[0..n): pieces joined into words, a space between words, none before closing
  * and after opening ASCII punctuation. */
 void wordpiece_decode(const struct vocab *v, struct buf *out, const int32_t *ids, size_t n);
+
+extern const struct tokenizer_kind wordpiece_tokenizer_kind;
+
+/* Reads vocab.txt, whatever its path is, as vocab_open does. */
+struct status wordpiece_tokenizer_open(struct tokenizer *t, const char *path, bool lower_case);
+
+/* Reads the text of a vocab.txt from memory, which is copied; `source` names it in messages. */
+struct status wordpiece_tokenizer_init(struct tokenizer *t, const char *text, size_t n, const char *source,
+                                       bool lower_case);
+
+/* For tokens that another program made with an unknown vocabulary: its file is empty, and it encodes nothing.
+ * The padding token is 0, as in BERT's vocabularies. */
+void wordpiece_tokenizer_init_unknown(struct tokenizer *t, bool lower_case);
 
 #endif

@@ -1,9 +1,8 @@
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_json.h"
-#include "text/wordpiece.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "fixture_store.h"
 
 #include "data/store_check.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
 #include "core/json.h"
 #include "data/squad_answers.h"
 #include "data/squad_text.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <unistd.h>
 

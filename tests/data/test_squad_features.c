@@ -7,7 +7,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "data/squad_features.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 
 #include "data/text_batch.h"
 #include "dist/comm_peers.h"
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 #include "train/rank_plan.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The choice of a kernel where there is no clock: shapes take turns at those that compete, so that the cases
  * of a test meet all of them.  A choice is kept as on a GPU, in the run's file and its checkpoints;
  * KILN_EMULATED_TURN=1 lets others win, as another hour on a GPU may. */
-#include "ops/cuda/choice/cuda_attention_choice.h"
+#include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"
 

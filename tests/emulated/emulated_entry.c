@@ -1,7 +1,7 @@
 /* What libkiln_cuda.so shows, for the library of emulated kernels: the whole program with --device cuda,
  * where there is no GPU. */
 #include "ops/backend.h"
-#include "ops/cuda/table/cuda_log.h"
+#include "ops/cuda/table/cuda_context.h"
 #include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/table/cuda_slots.h"
 #include "plain_products.h"

@@ -12,7 +12,6 @@
 #include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"
-#include "ops/cuda/table/cuda_memory.h"
 #include "ops/cuda/choice/product_forms.h"
 #include "ops/workspace.h"
 

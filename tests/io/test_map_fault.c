@@ -3,7 +3,6 @@
 #include "test.h"
 
 #include "io/file.h"
-#include "io/map_fault.h"
 
 #include <signal.h>
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 
 #include "fixture_table.h"
 #include "io/safetensors.h"
-#include "io/snappy.h"
+#include "io/sorted_table.h"
 #include "io/tf_bundle.h"
 
 static struct safetensors golden; /* tests/golden/tf_bundles.safetensors, by make_tf_bundles.py */

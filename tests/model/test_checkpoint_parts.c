@@ -4,7 +4,7 @@
 #include "checkpoint_case.h"
 #include "dist/pipeline.h"
 #include "nn/bert/bert_model.h"
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include "faults.h"
 
 #include "core/log.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 #include "model/bert/bert_family.h"
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
 #include "io/tensor_file.h"
 #include "model/bert/bert_family.h"
 #include "model/checkpoint.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <unistd.h>
 

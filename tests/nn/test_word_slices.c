@@ -5,7 +5,7 @@
 #include "core/integers.h"
 #include "core/rng.h"
 #include "dist/comm_peers.h"
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 #include "nn/text_batch_layout.h"
 #include "nn/weights.h"
 #include "nn/word_head.h"

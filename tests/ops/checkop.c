@@ -3,7 +3,7 @@
  *   checkop cpu fp32 [OP]        against ref on fp64 copies of the same rounded inputs; 1, 2 and 3 threads
  *   checkop cpu bf16 [OP]        give the same bits; nothing is written between rows; the plan accepts the
  *   checkop cuda fp16 [OP]       call and its workspace is enough
- *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set (ops/cpu/cpu.h)
+ *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set (ops/cpu/cpu_isa.h)
  *   checkop cpu-each fp32 [OP]   the same for every instruction set of this processor, against one run of ref
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's

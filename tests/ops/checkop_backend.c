@@ -2,7 +2,7 @@
 #include "checkop_backend.h"
 
 #include "ops/backend.h"
-#include "ops/cpu/cpu.h"
+#include "ops/cpu/cpu_isa.h"
 #include "test.h"
 
 struct checkop_backend checkop_find_backend(const char *name)

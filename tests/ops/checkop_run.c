@@ -4,7 +4,6 @@
 #include "checkop_instance.h"
 #include "core/clock.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu.h"
 #include "ops/cpu/cpu_isa.h"
 #include "test.h"
 

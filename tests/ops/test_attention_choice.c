@@ -3,7 +3,7 @@
  * is said by this test. */
 #include "test.h"
 
-#include "ops/cuda/choice/cuda_attention_choice.h"
+#include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"
 

@@ -3,7 +3,6 @@
  * tile or number of rows. */
 #include "core/rng.h"
 #include "ops/cpu/cpu_isa.h"
-#include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/workspace.h"
 #include "test.h"

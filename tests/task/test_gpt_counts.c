@@ -5,7 +5,7 @@
 #include "core/rng.h"
 #include "ngram/kneser_ney.h"
 #include "data/gpt/window_batches.h"
-#include "task/gpt/gpt_counts.h"
+#include "task/gpt/gpt_pretrain.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Spikes in sequences of losses and norms with known deviations, ranges of steps that are left out, the state
  * through JSON text, damaged states, and weights of ranks that differ by one bit. */
 #include "data/text_batch.h"
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 #include "ops/ops.h"
 #include "task/health.h"
 

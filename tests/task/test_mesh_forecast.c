@@ -2,7 +2,7 @@
  * that lie between them; and stages take the turns of their pipeline. */
 #include "test.h"
 
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 #include "task/mesh_forecast.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "core/json.h"
 #include "text/tokenizer_open.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "text/wordpiece.h"
-#include "text/wordpiece_tokenizer.h"
 
 #define SPECIALS "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 

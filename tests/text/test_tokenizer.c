@@ -12,7 +12,7 @@
 #include "text/tokenizer_files.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_open.h"
-#include "text/wordpiece_tokenizer.h"
+#include "text/wordpiece.h"
 
 static const char VOCAB[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\nA\na\n";
 

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "data/text_batch.h"
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 #include "train/rank_plan.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "core/log.h"
 #include "io/gguf_writer.h"
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 
 static struct status parse_gpt2(void *config, const json_t *object, const char *source)
 {

@@ -1,4 +1,4 @@
-#include "nn/gpt/gpt_model.h"
+#include "nn/gpt/gpt_config.h"
 
 #include "core/integers.h"
 #include "nn/gpt/gpt_layer.h"

@@ -1,6 +1,5 @@
 /* Each kernel file fills in its slots, once for each instruction set that the processor has; the table of
  * the fastest is used. */
-#include "ops/cpu/cpu.h"
 
 #include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm.h"

@@ -1,9 +1,10 @@
-/* cpu_isa: the instruction sets that kernels are compiled for (cmake/isa.cmake), and which of them the
- * processor has. */
+/* cpu_isa: the instruction sets that kernels are compiled for (cmake/isa.cmake), which of them the processor
+ * has, and the table of each. */
 #ifndef KILN_OPS_CPU_CPU_ISA_H
 #define KILN_OPS_CPU_CPU_ISA_H
 
 #include "core/status.h"
+#include "ops/ops.h"
 
 #include <stdbool.h>
 
@@ -36,5 +37,9 @@ struct status cpu_isa_check(void);
 
 /* Whether cpu_isa_best is one of the last two. */
 bool cpu_isa_has_avx512(void);
+
+/* The table of an instruction set by its name; NULL if this processor or this build lacks it.  For tests;
+ * other code uses ops_cpu (ops/ops.h). */
+const struct ops *cpu_table(const char *isa);
 
 #endif

@@ -1,7 +1,7 @@
 #include "core/signals.h"
 #include "dev/host_memory.h"
 #include "ops/cpu/cpu_isa.h"
-#include "ops/cpu/gemm_amx.h"
+#include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/gemm_tiles.h"
 #include "ops/cpu/lanes.h"
 #include "ops/workspace.h"

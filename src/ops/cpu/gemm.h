@@ -19,7 +19,7 @@ struct gemm {
     const void *a, *b;
     const float *bias; /* [n] or NULL; never with accumulate */
     int64_t c_stride, a_stride, b_stride;
-    int64_t a_block;     /* rows of a block of A that gemm_run has packed (gemm_amx.h); 0: it is as it was */
+    int64_t a_block;     /* rows of a block of A that gemm_run has packed (gemm_amx.c); 0: it is as it was */
     enum dtype c_dtype;  /* fp32 or bf16 */
     enum dtype ab_dtype; /* fp32 or bf16; of A alone with b_scales */
     /* Not NULL: B is int8, stored [n, k], and its row i stands for b_scales[i] times it.  gemm_run then has A

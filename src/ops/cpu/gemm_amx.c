@@ -6,7 +6,7 @@
  * columns reads all of it.  An element of C is one sum in the order of the inner dimension, whatever rows and
  * columns are next to it, so a row has the same bits alone. */
 #define _GNU_SOURCE
-#include "ops/cpu/gemm_amx.h"
+#include "ops/cpu/gemm_backend.h"
 
 #include "ops/cpu/cpu_isa.h"
 #include "ops/workspace.h"

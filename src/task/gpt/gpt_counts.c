@@ -1,4 +1,4 @@
-#include "task/gpt/gpt_counts.h"
+#include "task/gpt/gpt_pretrain.h"
 
 #include "core/buf.h"
 #include "core/clock.h"

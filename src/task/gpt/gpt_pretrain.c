@@ -7,7 +7,6 @@
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
 #include "serve/generate.h"
-#include "task/gpt/gpt_counts.h"
 #include "task/gpt/gpt_order.h"
 #include "task/pretrain_inputs.h"
 

@@ -2,7 +2,9 @@
 #ifndef KILN_TASK_GPT_PRETRAIN_H
 #define KILN_TASK_GPT_PRETRAIN_H
 
+#include "data/gpt/token_windows.h"
 #include "task/pretrain_kind.h"
+#include "train/evaluate.h"
 
 /* Flags of decoders only: pretrain_options.own. */
 struct gpt_pretrain_options {
@@ -29,5 +31,16 @@ const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
 
 /* Counts the windows of `length` tokens to train on, in a store with this split.  STATUS_DATA. */
 struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length);
+
+/* What counts of n-grams (ngram/kneser_ney.h) lose on held-out samples: the baseline for a run of a decoder.
+ * They see what the model sees: the store as one long text, in which documents follow each other; and only
+ * the held-out sample's own tokens (gpt_counts.c).
+ *
+ * Counts n_tokens of the tokens of `sets`, of each its share of them or all that it has, in stretches that
+ * are spread evenly over a set, and measures the first n_samples of `heldout`.  STATUS_DATA: an id that
+ * n_words of the sets does not have; STATUS_MEMORY. */
+struct status gpt_counts_measure(struct ngram_score *score, const struct token_windows *sets,
+                                 const double *shares, int n_sets, int64_t n_tokens,
+                                 const struct batch_source *heldout, int64_t n_samples);
 
 #endif

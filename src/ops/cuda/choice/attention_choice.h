@@ -1,9 +1,10 @@
-/* attention_choice: which kernel computes a call of attention, as far as it can be said without a device: the
- * kernels that compete, the one that the environment asks for, the name of a shape among what is kept
- * (product_cache.h), and what `kiln doctor` says.  The clock is cuda_attention_choice.c's. */
+/* attention_choice: which kernel computes a call of attention: the kernels that compete, the one that the
+ * environment asks for, the name of a shape among what is kept (product_cache.h), and what `kiln doctor`
+ * says.  None of this needs a device; only the clock does (cuda_attention_choice.c). */
 #ifndef KILN_OPS_CUDA_CHOICE_ATTENTION_CHOICE_H
 #define KILN_OPS_CUDA_CHOICE_ATTENTION_CHOICE_H
 
+#include "dev/exec.h"
 #include "ops/cuda/kernels/launch.h"
 #include "ops/cuda/choice/product_cache.h"
 
@@ -64,5 +65,12 @@ static inline void attention_launch(const struct launch *l, enum launch_attentio
     (c->backward ? cuda_launch_attention_backward : cuda_launch_attention)(l, kernel, &c->sizes, &c->rows,
                                                                            c->type);
 }
+
+/* The candidate that was fastest on this device when the shape was first met.  A shape that is met for the
+ * first time is timed on the real operands, which are only read or only written: it waits for the device and
+ * must not happen while a graph is captured.  False after exec_fail. */
+bool cuda_attention_choose(enum launch_attention_kernel *kernel, struct exec *x, const char *op,
+                           const struct launch *l, const struct attention_call *call,
+                           const struct attention_candidates *candidates);
 
 #endif

@@ -1,5 +1,5 @@
 /* Plain C: the clock is behind cuda_choices_time, so that tests run this without a GPU. */
-#include "ops/cuda/choice/cuda_attention_choice.h"
+#include "ops/cuda/choice/attention_choice.h"
 
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"

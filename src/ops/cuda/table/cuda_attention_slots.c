@@ -3,7 +3,7 @@
 #include "ops/cuda/table/cuda_slots.h"
 
 #include "ops/accept.h"
-#include "ops/cuda/choice/cuda_attention_choice.h"
+#include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/table/cuda_context.h"
 #include "ops/cuda/table/cuda_slot.h"
 #include "ops/workspace.h"

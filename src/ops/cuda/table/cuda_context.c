@@ -1,6 +1,5 @@
 #include "ops/cuda/table/cuda_context.h"
 
-#include "ops/cuda/table/cuda_memory.h"
 #include "ops/workspace.h"
 
 #include <stdlib.h>

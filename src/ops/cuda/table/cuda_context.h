@@ -3,6 +3,7 @@
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_CONTEXT_H
 #define KILN_OPS_CUDA_TABLE_CUDA_CONTEXT_H
 
+#include "core/log.h"
 #include "dev/exec.h"
 #include "dev/graph_cache.h"
 #include "ops/cuda/table/cuda_queue.h"
@@ -44,5 +45,14 @@ void cuda_spans_free(struct cuda_context *c);
 
 /* device_streams made of CUDA streams and events (cuda_streams.c). */
 extern const struct device_streams cuda_streams;
+
+/* Sets where the lines of core/log.h go, which the library writes to the program's log; before the first call
+ * they are dropped (cuda_log.c). */
+void cuda_log_to(void (*sink)(enum log_level level, const char *line));
+
+/* A table of an op: allocates device memory, which cuda_memory_free frees, and copies host data into it;
+ * STATUS_MEMORY. */
+struct status cuda_memory_upload(void **on_device, const void *on_host, size_t bytes);
+void cuda_memory_free(void *on_device);
 
 #endif

@@ -4,7 +4,6 @@
 #include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"
-#include "ops/cuda/table/cuda_log.h"
 #include "ops/cuda/table/cuda_products.h"
 #include "ops/cuda/table/cuda_slots.h"
 

@@ -1,4 +1,4 @@
-#include "ops/cuda/table/cuda_log.h"
+#include "ops/cuda/table/cuda_context.h"
 
 #include <stdarg.h>
 #include <stdio.h>

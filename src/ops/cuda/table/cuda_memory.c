@@ -1,4 +1,4 @@
-#include "ops/cuda/table/cuda_memory.h"
+#include "ops/cuda/table/cuda_context.h"
 
 #include <cuda_runtime_api.h>
 

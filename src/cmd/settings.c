@@ -3,7 +3,7 @@
 #include "cmd/rank_run.h"
 #include "core/launcher.h"
 #include "dev/precision.h"
-#include "pass/tensor_log.h"
+#include "report/tensor_log.h"
 #include "task/early_stop.h"
 #include "task/emulation.h"
 #include "task/health.h"

@@ -73,10 +73,7 @@ struct status loop_open(struct loop *l)
     }
     TRY(profile_open(&l->profile, &profile, l->settings->output_dir, &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
-    TRY(tensor_log_open(&l->tensor_log, &tensors, l->settings->output_dir, &l->trainer->net.stage,
-                        &l->trainer->net.params,
-                        trainer_shares_gradients(l->trainer) ? NULL_TENSOR : l->trainer->grad));
-    l->trainer->tensor_log = &l->tensor_log;
+    TRY(tensor_log_open(&l->tensor_log, &tensors, l->settings->output_dir, l->trainer));
     l->saved_step = l->state.global_step;
     l->within =
         (struct within_step){.ranks = &l->ranks, .log = l->log, .stops = stop_requested, .start = &l->start};
@@ -96,7 +93,6 @@ void loop_close(struct loop *l)
     tensor_log_close(&l->tensor_log);
     if (l->trainer != NULL) {
         l->trainer->net.profile = NULL;
-        l->trainer->tensor_log = NULL;
         l->trainer->micro_hook = NULL;
     }
 }

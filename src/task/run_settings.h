@@ -5,7 +5,7 @@
 
 #include "core/json.h"
 #include "dev/precision.h"
-#include "pass/tensor_log.h"
+#include "report/tensor_log.h"
 #include "task/early_stop.h"
 #include "task/health.h"
 #include "task/rank_options.h"

@@ -12,12 +12,10 @@
  * backward.  So gradients of micro-batches and ranks are only added, and the update divides by the loss
  * scale. */
 #include "core/rng.h"
-#include "pass/culprit.h"
 #include "train/trainer_parts.h"
 #include "watch/profile.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* The purpose of keys drawn from the run's seed. */
 enum { KEY_DROPOUT = 0x64726f70 };
@@ -132,7 +130,10 @@ static void micro_step(struct trainer *t, const struct batch *micro, bool first,
 {
     enum stage_work work = first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT;
     stage_begin(&t->net.stage, micro, &t->numbers);
-    tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
+    if (t->pass_hook != NULL) {
+        t->pass_hook->begin(t->pass_hook->self,
+                            &(struct trainer_pass){micro, t->step, first, last, t->loss_scale.value});
+    }
     bool in_rooms = trainer_shares_gradients(t);
     set_gradient_done(t, in_rooms || (last && t->tree.n_levels == 0));
     if (stage_graph_begin(&t->net.stage, work)) {
@@ -146,7 +147,9 @@ static void micro_step(struct trainer *t, const struct batch *micro, bool first,
         stage_graph_end(&t->net.stage, work);
     }
     t->net.stage.gradient_done = NULL;
-    tensor_log_end(t->tensor_log);
+    if (t->pass_hook != NULL) {
+        t->pass_hook->end(t->pass_hook->self);
+    }
     stage_weights_rounded(&t->net.stage);
 }
 
@@ -277,37 +280,18 @@ struct status trainer_passes(struct trainer *t, const struct batch_step *batch, 
     return t->net.x.status;
 }
 
-/* Waits for all earlier work. */
-static struct status read_results(struct trainer *t, const struct batch_step *batch, struct trainer_result *r)
-{
-    const struct model *m = t->config.net.model;
-    double results[TRAINER_N_RESULTS] = {0}, zeros;
-    exec_copy_out(&t->net.x, results, t->results.data, sizeof results);
-    zeros = results[TRAINER_ZEROS] * results[TRAINER_ZEROS];
-    *r = (struct trainer_result){.n_sums = m->n_sums,
-                                 .grad_norm = results[TRAINER_NORM] / t->loss_scale.value,
-                                 .n_zeros = llround(zeros),
-                                 .weight_norm = results[TRAINER_WEIGHT_NORM],
-                                 .loss_scale = t->loss_scale.value};
-    for (int i = 0; i < m->n_sums; i++) {
-        r->sums[i] =
-            (struct trainer_sum){&m->sums[i], results[TRAINER_SUMS + i], batch->n_labels[m->sums[i].labels]};
-    }
-    return t->net.x.status;
-}
-
 struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
                                 struct trainer_result *result)
 {
     t->numbers = numbers_of(t, step);
     trainer_queue_gradients(t, batch);
     update_norm(&t->update, &t->mesh, &t->net.x, trainer_own_gradients(t), t->norm);
-    return read_results(t, batch, result);
+    return trainer_read_results(t, batch, result);
 }
 
 void trainer_begin_step(struct trainer *t, int64_t step, int64_t update_number, double lr)
 {
-    tensor_log_step(t->tensor_log, step);
+    t->step = step;
     t->numbers = numbers_of(t, step);
     optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, t->numbers.scalars);
 }
@@ -346,51 +330,6 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
     return failed(sums) ? sums : failed(s) ? s : t->net.x.status;
 }
 
-/* Looks at the gradients of all shards, a bucket at a time, through the bucket's room: from the input layer
- * up, as they are in one buffer. */
-static void look_at_shards(struct culprit *culprit, struct trainer *t)
-{
-    struct update *u = &t->update;
-    for (int i = t->rooms.n_rooms - 1; i >= 0; i--) {
-        const struct gradient_room *room = &t->rooms.rooms[i];
-        struct param_table params = {.params = t->rooms.places.params + room->first_param,
-                                     .n = (int)room->n_params};
-        tensor all = gradient_rooms_view(&t->rooms, i), own, part;
-        if (gradient_rooms_cut(&t->rooms, i, u, t->grad, &own, &part)) {
-            t->net.x.ops->cast(&t->net.x, part, own); /* a copy */
-        }
-        comm_all_gather(&t->mesh.data, &t->net.x, all, u->cut);
-        culprit_look_at_params(culprit, &params, t->rooms.flat, "gradient of");
-    }
-}
-
-/* STATUS_NUMERIC naming the first tensor with an infinity or NaN, in the order of computation: weights,
- * activations of the last micro-batch, which is run again for that, gradients. */
-static struct status name_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r)
-{
-    struct culprit culprit = culprit_find(&t->net, t->config.net.learns);
-    char losses[200] = "";
-    size_t used = 0;
-    if (trainer_shares_gradients(t)) {
-        look_at_shards(&culprit, t);
-        TRY(t->net.x.status);
-    } else {
-        culprit_look_at_params(&culprit, &t->net.params, t->grad, "gradient of");
-    }
-    for (int i = 0; i < r->n_sums && used < sizeof losses; i++) {
-        if (r->sums[i].of->is_loss) {
-            used += (size_t)snprintf(losses + used, sizeof losses - used, "%s %g, ", r->sums[i].of->text,
-                                     trainer_sum_mean(&r->sums[i]));
-        }
-    }
-    return status_error(
-        STATUS_NUMERIC,
-        "step %lld: %sgradient norm %g; the first tensor that is not finite is the %s (element %lld); the "
-        "last checkpoint is intact: lower the learning rate or lengthen the warm-up",
-        (long long)step, losses, r->grad_norm, culprit.index < 0 ? "loss alone" : culprit.name,
-        (long long)culprit.index);
-}
-
 struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
                              struct trainer_result *result)
 {
@@ -401,7 +340,7 @@ struct status trainer_update(struct trainer *t, const struct batch_step *batch, 
         stage_graph_end(&t->net.stage, STAGE_UPDATE);
     }
     t->net.version++;
-    TRY(read_results(t, batch, result));
+    TRY(trainer_read_results(t, batch, result));
     if (isfinite(trainer_result_loss(result) + result->grad_norm)) {
         loss_scale_raise(&t->loss_scale);
         return status_ok();
@@ -414,7 +353,7 @@ struct status trainer_update(struct trainer *t, const struct batch_step *batch, 
         update_gather_flat(&t->update, &t->mesh, &t->net.x, t->grad);
         TRY(t->net.x.status);
     }
-    return name_nonfinite(t, step, result);
+    return trainer_name_nonfinite(t, step, result);
 }
 
 /* Broadcasts the sums from the heads' stage, which computes them. */
@@ -450,7 +389,7 @@ struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *c
                                    struct trainer_result *result)
 {
     trainer_share_sums(t);
-    return read_results(t, counts, result);
+    return trainer_read_results(t, counts, result);
 }
 
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,

@@ -17,7 +17,6 @@
 #include "optim/optimizer.h"
 #include "optim/param_rates.h"
 #include "pass/network.h"
-#include "pass/tensor_log.h"
 #include "train/gradient_rooms.h"
 #include "train/gradient_tree.h"
 #include "train/loss_scale.h"
@@ -82,6 +81,22 @@ struct micro_hook {
     void *self;
 };
 
+/* The forward and backward of one micro-batch. */
+struct trainer_pass {
+    const struct batch *batch;
+    int64_t step;
+    bool first, last; /* first, last pass of its step */
+    double loss_scale;
+};
+
+/* Looks at the passes of steps: `begin` comes before one, with its batch carved and on the device, `end`
+ * after it.  After the last pass of a step `grad` holds the step's gradients. */
+struct pass_hook {
+    void (*begin)(void *self, const struct trainer_pass *pass);
+    void (*end)(void *self);
+    void *self;
+};
+
 struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
@@ -114,7 +129,8 @@ struct trainer {
     struct comm_peers peers;         /* mesh.tensor, as layers see it */
     struct mesh_sent sent;           /* bytes sent by this rank in its steps so far, without evaluations */
 
-    /* numbers of the running step: dropout key, scalars of the update, loss factors */
+    int64_t step; /* the running step */
+    /* its numbers: dropout key, scalars of the update, loss factors */
     struct stage_numbers numbers;
 
     /* For tests, instead of the sums over replicas: called when the gradients of a bucket of
@@ -123,8 +139,7 @@ struct trainer {
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
 
-    struct tensor_log *tensor_log; /* log of what the steps compute; NULL: none */
-
+    const struct pass_hook *pass_hook;   /* NULL: nobody looks.  Borrowed */
     const struct micro_hook *micro_hook; /* NULL: nobody asks.  Borrowed */
     struct trainer_turn {
         int64_t n, n_done; /* micro-batches of this rank in the running step */

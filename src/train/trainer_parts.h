@@ -41,6 +41,16 @@ tensor trainer_own_gradients(const struct trainer *t);
 /* Computes the norm of all gradients and updates the weights. */
 void trainer_run_update(struct trainer *t);
 
+/* ---- what a step leaves (trainer_result.c) ---- */
+
+/* Waits for all earlier work, and reads its numbers. */
+struct status trainer_read_results(struct trainer *t, const struct batch_step *batch,
+                                   struct trainer_result *r);
+
+/* STATUS_NUMERIC naming the first tensor with an infinity or NaN, in the order of computation: weights,
+ * activations of the last micro-batch, which is run again for that, gradients. */
+struct status trainer_name_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r);
+
 /* ---- sums over ranks (gradient_sums.c) ---- */
 
 /* stage.gradient_done of ranks with replicas: sums the buckets up to this one that are not summed yet. */

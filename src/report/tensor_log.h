@@ -7,11 +7,11 @@
  *
  * The rule: it changes no bit of a run, and costs a run without it nothing but a comparison with NULL.  If a
  * file cannot be written, a warning says so and training continues without the log. */
-#ifndef KILN_PASS_TENSOR_LOG_H
-#define KILN_PASS_TENSOR_LOG_H
+#ifndef KILN_REPORT_TENSOR_LOG_H
+#define KILN_REPORT_TENSOR_LOG_H
 
 #include "io/safetensors.h"
-#include "pass/stage.h"
+#include "train/trainer.h"
 
 /* The flags of a command. */
 struct tensor_log_options {
@@ -27,23 +27,15 @@ bool tensor_log_wants(const struct tensor_log_options *o);
 
 enum { TENSOR_LOG_NAME_BYTES = MODEL_MODULE_BYTES + 32 };
 
-/* One forward and backward. */
-struct tensor_log_pass {
-    const struct batch *batch;
-    bool first, last; /* first, last pass of its step */
-    double loss_scale;
-};
-
 struct tensor_log {
     struct stage_tap tap; /* first */
+    struct pass_hook hook;
     struct tensor_log_options options;
     char directory[FILE_PATH_BYTES];
-    struct stage *stage; /* NULL: nothing is logged */
-    const struct param_table *params;
-    tensor grad; /* flat gradients in the layout of params; null: this rank has not all */
-    int64_t step, micro;
+    struct trainer *trainer; /* NULL: nothing is logged */
+    int64_t micro;
     int64_t n_files;
-    struct tensor_log_pass pass;
+    struct trainer_pass pass;
     bool backward;  /* the pass has begun its backward */
     bool declaring; /* tensors are announced, not written */
     bool writing;   /* a file is open */
@@ -57,22 +49,14 @@ struct tensor_log {
     struct status status; /* the first failure: nothing is logged after it */
 };
 
-/* Prepares a log of what `stage` computes; off if the options ask for nothing.  Carves the stage's slot for
- * the largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory cannot be written or its
- * disk lacks space for all files; STATUS_USAGE if the device does not store what is asked for, or `grad` is
- * null and gradients are. */
+/* Logs the passes of the trainer from here on, as its pass_hook; off if the options ask for nothing.  Carves
+ * the slot of its stage for the largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory
+ * cannot be written or its disk lacks space for all files; STATUS_USAGE if the device does not store what is
+ * asked for, or gradients are, and ranks share them. */
 struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_options *o,
-                              const char *output_dir, struct stage *stage, const struct param_table *params,
-                              tensor grad);
+                              const char *output_dir, struct trainer *trainer);
 
-/* Says what was written, then frees everything; safe on a zeroed struct. */
+/* Says what was written, leaves the trainer, and frees everything; safe on a zeroed struct. */
 void tensor_log_close(struct tensor_log *l);
-
-/* All of these do nothing on NULL or on a log that is off. tensor_log_step sets the step of the passes that
- * follow. tensor_log_begin comes before a pass, with its batch carved and on the device. tensor_log_end comes
- * after a pass; after the last pass of a step `grad` holds the step's gradients. */
-void tensor_log_step(struct tensor_log *l, int64_t step);
-void tensor_log_begin(struct tensor_log *l, const struct tensor_log_pass *pass);
-void tensor_log_end(struct tensor_log *l);
 
 #endif

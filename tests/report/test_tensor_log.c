@@ -8,7 +8,7 @@
 
 #include "io/tensor_diff.h"
 #include "ops/plain_ops.h"
-#include "train/trainer.h"
+#include "report/tensor_log.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,8 +24,7 @@ static struct tensor_log_options everything(const char *path)
 
 static void open_log(struct tensor_log *l, struct trainer *t, const struct tensor_log_options *o)
 {
-    EXPECT_OK(tensor_log_open(l, o, directory, &t->net.stage, &t->net.params, t->grad));
-    t->tensor_log = l;
+    EXPECT_OK(tensor_log_open(l, o, directory, t));
 }
 
 static const char *path_of(const char *folder, int64_t step, int64_t micro)
@@ -456,13 +455,11 @@ static void bad_places_are_named(void)
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step.micro[0].limits);
     EXPECT_OK(trainer_init(&t, &config));
     struct tensor_log_options o = everything("/proc/nowhere");
-    EXPECT_ERROR(tensor_log_open(&log, &o, directory, &t.net.stage, &t.net.params, t.grad), STATUS_IO,
-                 "--tensor_logger_path");
+    EXPECT_ERROR(tensor_log_open(&log, &o, directory, &t), STATUS_IO, "--tensor_logger_path");
     tensor_log_close(&log);
     o = everything(folder_of("huge"));
     o.max_iterations = INT64_C(1) << 50;
-    EXPECT_ERROR(tensor_log_open(&log, &o, directory, &t.net.stage, &t.net.params, t.grad), STATUS_IO,
-                 "--tensor_logger_path");
+    EXPECT_ERROR(tensor_log_open(&log, &o, directory, &t), STATUS_IO, "--tensor_logger_path");
     tensor_log_close(&log);
 
     /* The folder disappears: a warning, and training goes on. */
@@ -477,7 +474,7 @@ static void bad_places_are_named(void)
     /* Half of a wish is none. */
     o = (struct tensor_log_options){.activations = true};
     open_log(&log, &t, &o);
-    EXPECT(log.stage == NULL, "something is logged");
+    EXPECT(log.trainer == NULL, "something is logged");
     tensor_log_close(&log);
     trainer_fini(&t);
     batch_step_fini(&step);

@@ -1,4 +1,4 @@
-#include "pass/tensor_log.h"
+#include "report/tensor_log.h"
 
 #include "core/log.h"
 
@@ -43,7 +43,7 @@ static size_t span_bytes(tensor t)
 static tensor copy_of(struct tensor_log *l, tensor t)
 {
     tensor copy = t;
-    exec_copy_out(l->stage->x, l->copy, t.data, span_bytes(t));
+    exec_copy_out(&l->trainer->net.x, l->copy, t.data, span_bytes(t));
     copy.data = l->copy;
     if (tensor_is_dense(t)) {
         return copy;
@@ -93,7 +93,7 @@ static void log_array(struct tensor_log *l, const char *name, enum dtype dtype, 
 static void log_inputs(struct tensor_log *l)
 {
     const struct batch *b = l->pass.batch;
-    const struct batch_layout *layout = &l->stage->config->model->layout;
+    const struct batch_layout *layout = &l->trainer->net.stage.config->model->layout;
     if (!l->options.inputs) {
         return;
     }
@@ -128,7 +128,7 @@ static void log_activation(void *context, const char *name, const char *module, 
 static void log_activations(struct stage_tap *tap, int64_t layer)
 {
     struct tensor_log *l = (struct tensor_log *)tap;
-    const struct stage *s = l->stage;
+    const struct stage *s = &l->trainer->net.stage;
     if (l->options.activations && !l->backward) {
         stage_visit(s, layer, log_activation, l);
     }
@@ -143,7 +143,7 @@ static void log_gradient(void *context, const char *module, enum batch_rows rows
 static void log_gradients(struct stage_tap *tap, int64_t layer)
 {
     struct tensor_log *l = (struct tensor_log *)tap;
-    const struct stage *s = l->stage;
+    const struct stage *s = &l->trainer->net.stage;
     l->backward = true;
     if (l->options.gradients) {
         stage_visit_gradients(s, layer, log_gradient, l);
@@ -157,9 +157,10 @@ static void log_param_gradients(struct tensor_log *l)
     if (!l->options.gradients || !l->pass.last) {
         return;
     }
-    for (int i = 0; i < l->params->n; i++) {
-        const struct param *p = &l->params->params[i];
-        log_tensor(l, "param_grad/", p->name, param_view(p, l->grad), false);
+    const struct param_table *params = &l->trainer->net.params;
+    for (int i = 0; i < params->n; i++) {
+        const struct param *p = &params->params[i];
+        log_tensor(l, "param_grad/", p->name, param_view(p, l->trainer->grad), false);
     }
     log_tensor(l, "", "loss_scale", tensor_1d(&scale, DTYPE_F32, 1), true);
 }
@@ -167,7 +168,7 @@ static void log_param_gradients(struct tensor_log *l)
 /* Announces all tensors of the pass. */
 static void declare(struct tensor_log *l)
 {
-    const struct stage *s = l->stage;
+    const struct stage *s = &l->trainer->net.stage;
     l->declaring = true;
     l->n = 0;
     l->bytes = 0;
@@ -189,13 +190,6 @@ static void declare(struct tensor_log *l)
 
 /* ---- the passes ---- */
 
-void tensor_log_step(struct tensor_log *l, int64_t step)
-{
-    if (l != NULL) {
-        l->step = step;
-    }
-}
-
 static struct status open_file(struct tensor_log *l)
 {
     char path[FILE_PATH_BYTES + LONGEST_FILE_NAME];
@@ -205,7 +199,7 @@ static struct status open_file(struct tensor_log *l)
     FAIL_IF(copy == NULL, STATUS_MEMORY, "out of memory for a copy of %zu bytes", l->copy_bytes);
     l->copy = copy;
     snprintf(path, sizeof path, "%s/tensor_logger_rank_%d_step_%lld_micro_%lld.safetensors", l->directory,
-             l->options.rank, (long long)l->step, (long long)l->micro);
+             l->options.rank, (long long)l->pass.step, (long long)l->micro);
     return safetensors_writer_open(&l->writer, path, l->items, l->n);
 }
 
@@ -218,35 +212,34 @@ static void give_up(struct tensor_log *l, struct status s)
     }
 }
 
-void tensor_log_begin(struct tensor_log *l, const struct tensor_log_pass *pass)
+static void begin(void *self, const struct trainer_pass *pass)
 {
-    if (l == NULL || l->stage == NULL) {
-        return;
-    }
+    struct tensor_log *l = self;
     l->micro = pass->first ? 0 : l->micro + 1;
-    bool wanted = l->step >= l->options.start_step && l->n_files < l->options.max_iterations;
-    if (!wanted || failed(l->status) || failed(l->stage->x->status)) {
+    bool wanted = pass->step >= l->options.start_step && l->n_files < l->options.max_iterations;
+    if (!wanted || failed(l->status) || failed(l->trainer->net.x.status)) {
         return;
     }
     l->pass = *pass;
     give_up(l, open_file(l));
     if (!failed(l->status)) {
         l->writing = true;
-        l->stage->tap = &l->tap;
+        l->trainer->net.stage.tap = &l->tap;
         log_inputs(l);
     }
 }
 
 /* After a failure of the device the tensors are not valid, so the file is dropped. */
-void tensor_log_end(struct tensor_log *l)
+static void end(void *self)
 {
-    if (l == NULL || !l->writing) {
+    struct tensor_log *l = self;
+    if (!l->writing) {
         return;
     }
     l->writing = false;
-    l->stage->tap = NULL;
+    l->trainer->net.stage.tap = NULL;
     log_param_gradients(l);
-    if (failed(l->stage->x->status)) {
+    if (failed(l->trainer->net.x.status)) {
         file_writer_abandon(&l->writer.file);
         return;
     }
@@ -295,8 +288,9 @@ static struct status set_directory(struct tensor_log *l, const char *output_dir)
 static struct status check_room(struct tensor_log *l)
 {
     uint64_t n = (uint64_t)l->options.max_iterations;
-    stage_carve_largest(l->stage);
-    l->pass = (struct tensor_log_pass){&l->stage->slot->capacity, true, true, 1};
+    struct stage *s = &l->trainer->net.stage;
+    stage_carve_largest(s);
+    l->pass = (struct trainer_pass){&s->slot->capacity, 0, true, true, 1};
     declare(l);
     TRY(l->status);
     TRY(file_check_directory_path(l->directory, LONGEST_FILE_NAME));
@@ -307,17 +301,17 @@ static struct status check_room(struct tensor_log *l)
     log_info("writing the tensors of %" PRIu64
              " micro-batches from step %lld on to %s, at most %.1f MiB each%s",
              n, (long long)l->options.start_step, l->directory, (double)l->bytes / 0x1p20,
-             l->stage->x->device->graphs == NULL
+             l->trainer->net.x.device->graphs == NULL
                  ? ""
                  : "; their work is not replayed from a recording, so they take longer");
     return status_ok();
 }
 
 struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_options *o,
-                              const char *output_dir, struct stage *stage, const struct param_table *params,
-                              tensor grad)
+                              const char *output_dir, struct trainer *trainer)
 {
-    *l = (struct tensor_log){.tap = {log_activations, log_gradients}, .options = *o};
+    const struct stage *stage = &trainer->net.stage;
+    *l = (struct tensor_log){.tap = {log_activations, log_gradients}, .hook = {begin, end, l}, .options = *o};
     if (!is_wanted(o)) {
         return status_ok();
     }
@@ -326,20 +320,22 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
             "--log_fwd_activations and --log_bwd_grads with --fp8 on %s: the device does not "
             "store tensors that it only multiplies; log the run without --fp8",
             stage->x->device->name);
-    FAIL_IF(o->gradients && tensor_is_null(grad), STATUS_USAGE,
+    FAIL_IF(o->gradients && trainer_shares_gradients(trainer), STATUS_USAGE,
             "--log_bwd_grads with --zero_stage 2: no rank has all gradients of "
             "parameters; log the run with --zero_stage 1");
-    l->stage = stage;
-    l->params = params;
-    l->grad = grad;
+    l->trainer = trainer;
+    trainer->pass_hook = &l->hook;
     TRY(set_directory(l, output_dir));
     return status_context(check_room(l), "--tensor_logger_path");
 }
 
 void tensor_log_close(struct tensor_log *l)
 {
-    if (l->stage != NULL && !failed(l->status)) {
+    if (l->trainer != NULL && !failed(l->status)) {
         log_info("wrote the tensors of %lld micro-batches in %s", (long long)l->n_files, l->directory);
+    }
+    if (l->trainer != NULL) {
+        l->trainer->pass_hook = NULL;
     }
     free(l->items);
     free(l->names);

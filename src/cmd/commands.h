@@ -13,7 +13,8 @@
     X(tokenize, NULL)             \
     X(prepare, NULL)              \
     X(pack, NULL)                 \
-    X(pretrain, "train")          \
+    X(train, "train")             \
+    X(pretrain, NULL)             \
     X(pretrain_gpt, NULL)         \
     X(finetune_gpt, "fine-tune")  \
     X(squad, NULL)                \

@@ -1,0 +1,45 @@
+/* train_choice: what `kiln train` chooses for a text, a machine and a time: vocabulary, model, samples and
+ * steps.
+ *
+ * The rules come from runs of this program on English text (docs/numbers/train.md):
+ *   - The model is the largest that sees at least one token for each weight of its layers.
+ *   - Text is repeated TRAIN_MOST_EPOCHS times at most; a shorter run is better than one that learns by heart.
+ *   - Small steps learn more of each token, as long as there are few tokens. */
+#ifndef KILN_CMD_TRAIN_CHOICE_H
+#define KILN_CMD_TRAIN_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TRAIN_MOST_EPOCHS = 12 };
+
+/* A size of model. */
+struct train_size {
+    int64_t n_layers, width, n_heads;
+};
+
+/* What there is to choose from. */
+struct train_facts {
+    bool masked;        /* words are masked, as for BERT; else the next one is predicted */
+    int64_t n_tokens;   /* tokens of the text to train on */
+    int64_t vocab_size; /* pieces */
+    double flops_per_s; /* products of this machine, in the faster dtype */
+    double seconds;     /* time to train */
+};
+
+struct train_choice {
+    const struct train_size *size;
+    int64_t n_weights;       /* of the layers */
+    int64_t length, batch;   /* tokens of a sample, samples of a step */
+    double n_tokens, epochs; /* that the time is enough for, about */
+    int64_t n_steps;         /* of these, about */
+    bool ends_by_steps;      /* the time is enough for more epochs than help */
+    double bits[2];          /* bits a byte to expect of a decoder on held-out text, from and to */
+};
+
+/* Pieces of a vocabulary for a text of so many bytes. */
+int64_t train_choice_vocab_size(int64_t n_bytes);
+
+struct train_choice train_choice_make(const struct train_facts *f);
+
+#endif

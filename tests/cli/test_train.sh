@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# `kiln train`: one command makes a model of a folder of texts, of each kind; a run that was stopped continues, a finished one only says
+# its results, and another text, other flags or too little text are refused with nothing lost.
+. "$(dirname "$0")/begin.sh"
+mkdir "$dir/texts"
+make_store # for its corpus.txt
+split -n l/3 --additional-suffix=.txt "$dir/corpus.txt" "$dir/texts/part_"
+
+for kind in gpt bert; do
+    expect 0 "held-out text: " "$kiln" train "$dir/texts" --kind $kind --output_dir "$dir/$kind" --hours 0.002
+    for step in vocab prepare pretrain export; do
+        grep -q "^== kiln $step " "$dir/err" || fail "kiln $step is not printed: $(cat "$dir/err")"
+    done
+    [ "$(grep -cE '^(text|machine|vocabulary|model|training|to expect): ' "$dir/err")" -ge 6 ] || fail "not six lines: $(cat "$dir/err")"
+    grep -q '"event":"sample"' "$dir/$kind/log.jsonl" || fail "no samples of $kind"
+    grep -q 'What the model makes of a text' "$dir/$kind/report.html" || fail "no samples on the page of $kind"
+    cp -r "$dir/$kind" "$dir/kept"
+    expect 0 "held-out text: " "$kiln" train "$dir/texts" --kind $kind --output_dir "$dir/$kind" --hours 0.002
+    ! grep '^== ' "$dir/err" || fail "a finished run begins again"
+    diff -r "$dir/kept" "$dir/$kind" || fail "a finished run changes files"
+    rm -r "$dir/kept"
+done
+expect 0 '' "$kiln" generate --model "$dir/gpt/model" --prompt 'the king' --max_new_tokens 4
+expect 0 '' "$kiln" fill --model "$dir/bert/model" 'the old [MASK] .'
+
+# the commands that it prints are those that a user can type
+sed -n 's/^== kiln vocab //p' "$dir/err" >"$dir/line"
+expect 0 '== kiln pretrain' "$kiln" train "$dir/texts" --output_dir "$dir/dry" --dry-run
+[ ! -e "$dir/dry" ] || fail "a dry run writes"
+
+# a run that is stopped in training continues
+room=16000 start_held "$kiln" train "$dir/texts" --output_dir "$dir/stopped" --hours 0.01 --prompts 'the king'
+stop_held TERM "$dir/stopped"
+[ "$status" -eq 75 ] || fail "exit code $status after SIGTERM"
+expect 0 "held-out text: " "$kiln" train "$dir/texts" --output_dir "$dir/stopped" --hours 0.01 --prompts 'the king'
+! grep '^== kiln vocab' "$dir/err" || fail "the vocabulary is made again"
+
+expect 64 'has a model of other flags' "$kiln" train "$dir/texts" --output_dir "$dir/gpt" --hours 3
+echo 'one more line.' >>"$dir/texts/part_aa.txt"
+expect 64 'has a model of another text' "$kiln" train "$dir/texts" --output_dir "$dir/gpt" --hours 0.002
+mkdir "$dir/none" "$dir/few"
+expect 65 "has no files" "$kiln" train "$dir/none" --output_dir "$dir/new"
+printf 'The king.\nThe queen.\nThe end.\n' >"$dir/few/a.txt"
+for kind in gpt bert; do
+    expect 65 'give more text' "$kiln" train "$dir/few" --kind $kind --output_dir "$dir/few_$kind"
+done
+expect 64 'no text' "$kiln" train --output_dir "$dir/new"
+expect 64 'a gpt keeps all bytes' "$kiln" train "$dir/texts" --output_dir "$dir/new" --do_lower_case

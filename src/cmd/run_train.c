@@ -9,7 +9,7 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/settings.h"
-#include "cmd/train_choice.h"
+#include "cmd/train_kinds.h"
 #include "cmd/train_prompts.h"
 #include "core/clock.h"
 #include "core/hash.h"
@@ -50,12 +50,11 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
                         "write the model (DIR/model), its report (DIR/report.html) and what it was made of "
                         "(DIR/data) into this directory"),
-    OPTION_CHOICE_ROW("kind", AT(kind), "gpt", "gpt|bert",
-                      "choose what the model does. gpt: continues a text; bert: fills gaps, and is what "
-                      "labels, vectors and answers are fine-tuned from"),
+    OPTION_CHOICE_ROW("kind", AT(kind), TRAIN_KIND_DEFAULT, TRAIN_KIND_NAMES, TRAIN_KIND_HELP),
     OPTION_REAL_ROW("hours", AT(hours), "1", 0.001, 10000, "number of hours that all of it may take"),
     OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
-                    "bert: lower-case the text and strip accents: right for English without names"),
+                    "lower-case the text and strip accents, for a model that fills gaps: right for English "
+                    "without names"),
     OPTION_WORDS_ROW("prompts", AT(prompts), "TEXT...",
                      "say at each evaluation how the model continues these texts, or fills their [MASK]; "
                      "default: the beginnings of three held-out texts"),
@@ -67,6 +66,7 @@ static const struct option options[] = {
 
 struct train_run {
     const struct train_args *args;
+    const struct train_kind *kind;
     const char *const *texts; /* [n_texts] */
     int n_texts;
     char data[FILE_PATH_BYTES], state_path[FILE_PATH_BYTES], vocab[FILE_PATH_BYTES];
@@ -78,11 +78,6 @@ struct train_run {
     struct train_facts facts;
     struct train_choice choice;
 };
-
-static bool is_bert(const struct train_run *r)
-{
-    return strcmp(r->args->kind, "bert") == 0;
-}
 
 /* ---- train.json ---- */
 
@@ -193,12 +188,12 @@ static struct status make_vocabulary(struct train_run *r)
 {
     struct words w = {0};
     add_texts(&w, r);
-    words_add_list(&w, (const char *const[]){"--kind", is_bert(r) ? "wordpiece" : "bpe", NULL});
-    words_add(&w, "--vocab_file=%s/vocab.%s", r->data, is_bert(r) ? "txt" : "json");
+    words_add_list(&w, r->kind->vocab);
+    words_add(&w, "--vocab_file=%s/%s", r->data, r->kind->vocabulary);
     words_add(&w, "--vocab_size=%" PRId64, train_choice_vocab_size(r->text_bytes));
-    words_add(&w, r->args->do_lower_case ? "--do_lower_case"
-                  : is_bert(r)           ? "--min_frequency=2"
-                                         : "--overwrite");
+    if (r->args->do_lower_case) {
+        words_add(&w, "--do_lower_case");
+    }
     return run_step(r, &command_vocab, &w);
 }
 
@@ -211,11 +206,9 @@ static struct status make_stores(struct train_run *r)
     words_add(&w, "--holdout_fraction=%g", r->text_bytes < 20000000 ? 0.05 : 0.02);
     words_add(&w, "--seed=%" PRId64, r->args->seed);
     words_add(&w, "--drop_duplicates");
-    if (is_bert(r)) {
-        words_add(&w, "--overwrite");
+    words_add_list(&w, r->kind->prepare);
+    if (r->kind->masked) {
         words_add(&w, "--do_lower_case=%s", r->args->do_lower_case ? "true" : "false");
-    } else {
-        words_add_list(&w, (const char *const[]){"--format=gpt", "--append_eod", NULL});
     }
     return run_step(r, &command_prepare, &w);
 }
@@ -294,12 +287,12 @@ static void tell_choice(const struct train_run *r)
              (double)r->text_bytes * 1e-6);
     log_info("model: %s of %" PRId64 " layers of width %" PRId64
              ", the largest that sees a token for each of its %.1f million weights",
-             is_bert(r) ? "BERT" : "GPT", c->size->n_layers, c->size->width, (double)c->n_weights * 1e-6);
+             r->kind->title, c->size->n_layers, c->size->width, (double)c->n_weights * 1e-6);
     log_info("training: about %.1f million tokens, %.1f epochs, in steps of %" PRId64 " x %" PRId64
              " tokens; it ends by %s",
              c->n_tokens * 1e-6, c->epochs, c->batch, c->length,
              c->ends_by_steps ? "steps: more epochs would be learnt by heart" : "the clock");
-    if (is_bert(r)) {
+    if (r->kind->masked) {
         log_info("to expect: a loss 2 to 3 below that of word frequencies, which each evaluation prints");
     } else {
         log_info(
@@ -325,7 +318,7 @@ static struct status choose(struct train_run *r)
     }
     r->flops_per_s = json_number_value(flops);
     r->bf16 = json_is_true(json_object_get(r->state, "bf16"));
-    f->masked = is_bert(r);
+    f->masked = r->kind->masked;
     f->vocab_size = train_choice_vocab_size(r->text_bytes);
     f->flops_per_s = r->flops_per_s;
     f->seconds = json_number_value(seconds);
@@ -335,30 +328,14 @@ static struct status choose(struct train_run *r)
     return write_state(r);
 }
 
-/* A decoder has no more positions than it is trained on.  Dropout is for text that is repeated. */
-static json_t *config_of(const struct train_run *r)
-{
-    const struct train_size *s = r->choice.size;
-    double dropout = r->choice.epochs > 2 ? 0.1 : 0;
-    if (is_bert(r)) {
-        return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "model_type", "bert", "hidden_size",
-                         (json_int_t)s->width, "num_hidden_layers", (json_int_t)s->n_layers,
-                         "num_attention_heads", (json_int_t)s->n_heads, "intermediate_size",
-                         (json_int_t)(4 * s->width), "max_position_embeddings", (json_int_t)512,
-                         "hidden_dropout_prob", dropout, "attention_probs_dropout_prob", dropout);
-    }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f}", "model_type", "gpt2", "n_embd",
-                     (json_int_t)s->width, "n_layer", (json_int_t)s->n_layers, "n_head",
-                     (json_int_t)s->n_heads, "n_positions", (json_int_t)r->choice.length,
-                     "activation_function", "gelu_new", "embd_pdrop", dropout, "resid_pdrop", dropout,
-                     "attn_pdrop", dropout);
-}
-
+/* Dropout is for text that is repeated. */
 static struct status write_config(const struct train_run *r)
 {
     char path[FILE_PATH_BYTES];
     TRY(file_make_path(path, "%s/config.json", r->data));
-    return r->args->dry_run ? status_ok() : json_file_write(path, config_of(r));
+    return r->args->dry_run
+               ? status_ok()
+               : json_file_write(path, r->kind->config(&r->choice, r->choice.epochs > 2 ? 0.1 : 0));
 }
 
 static void add_prompts(struct words *w, const struct train_run *r, const struct train_prompts *chosen)
@@ -380,17 +357,18 @@ static struct status pretrain(struct train_run *r)
     struct words w = {0};
     int64_t interval = c->n_steps > 40 ? c->n_steps / 8 : c->n_steps;
     if (!r->args->dry_run && r->args->prompts.n == 0) {
-        TRY(train_prompts_choose(&prompts, r->data, r->vocab, is_bert(r)));
+        TRY(train_prompts_choose(&prompts, r->data, r->vocab, r->kind->masked));
     }
     words_add(&w, "--input_dir=%s", r->data);
     words_add(&w, "--output_dir=%s", r->args->output_dir);
     words_add(&w, "--vocab_file=%s", r->vocab);
     words_add(&w, "--config_file=%s/config.json", r->data);
-    if (is_bert(r)) {
+    words_add_list(&w, r->kind->pretrain);
+    if (r->kind->masked) { /* positions that are seldom seen are learnt late */
         words_add(&w, "--shifted_positions=%s", c->n_tokens > 8e6 ? "true" : "false");
     }
-    words_add_list(&w, (const char *const[]){"--recipe=modern", "--resume_from_checkpoint",
-                                             r->bf16 ? "--autocast" : "--autocast=false", NULL});
+    words_add(&w, "--resume_from_checkpoint");
+    words_add(&w, "--autocast=%s", r->bf16 ? "true" : "false");
     words_add(&w, "--max_seq_length=%" PRId64, c->length);
     words_add(&w, "--train_batch_size=%" PRId64, c->batch);
     if (c->ends_by_steps) {
@@ -441,18 +419,15 @@ static struct status tell_result(const struct train_run *r)
 
 static void tell_next(const struct train_run *r)
 {
-    const char *out = r->args->output_dir;
-    log_info("the model is %s/model, its curves and samples are in %s/report.html; try:", out, out);
-    if (is_bert(r)) {
-        log_info("  kiln fill --model %s/model \"The house of [MASK] was empty.\"", out);
-        log_info("  kiln classify --init_checkpoint %s/model --do_train --train_file texts.csv --output_dir "
-                 "labels",
-                 out);
-    } else {
-        log_info("  kiln generate --model %s/model --prompt \"It was\" --max_new_tokens 100", out);
-        log_info("  kiln eval --model %s/model --input another.txt", out);
+    char model[FILE_PATH_BYTES], line[2 * FILE_PATH_BYTES];
+    snprintf(model, sizeof model, "%s/model", r->args->output_dir);
+    log_info("the model is %s, its curves and samples are in %s/report.html; try:", model,
+             r->args->output_dir);
+    for (const char *const *t = r->kind->tries; *t != NULL; t++) {
+        const char *place = strstr(*t, "%s");
+        snprintf(line, sizeof line, "%.*s%s%s", (int)(place - *t), *t, model, place + 2);
+        log_info("  kiln %s", line);
     }
-    log_info("  kiln serve --model %s/model", out);
 }
 
 static struct status run_steps(struct train_run *r)
@@ -492,13 +467,13 @@ static struct status run_locked(struct train_run *r)
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct train_args *a = args;
-    struct train_run r = {.args = a, .start_ns = clock_ns()};
+    struct train_run r = {.args = a, .kind = train_kind_find(a->kind), .start_ns = clock_ns()};
     struct input_paths texts;
-    FAIL_IF(a->do_lower_case && strcmp(a->kind, "bert") != 0, STATUS_USAGE,
-            "--do_lower_case is of --kind bert: a gpt keeps all bytes");
+    FAIL_IF(a->do_lower_case && !r.kind->masked, STATUS_USAGE,
+            "--do_lower_case cannot be with --kind %s, which keeps all bytes", a->kind);
     TRY(file_make_path(r.data, "%s/data", a->output_dir));
     TRY(file_make_path(r.state_path, "%s/train.json", a->output_dir));
-    TRY(file_make_path(r.vocab, "%s/%s", r.data, is_bert(&r) ? "vocab.txt" : "tokenizer.json"));
+    TRY(file_make_path(r.vocab, "%s/%s", r.data, r.kind->vocab_file));
     TRY(input_paths_init(&texts, a->input, NULL, n_positional, positional));
     r.texts = texts.paths;
     r.n_texts = texts.n;

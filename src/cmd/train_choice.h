@@ -1,9 +1,9 @@
 /* train_choice: what `kiln train` chooses for a text, a machine and a time: vocabulary, model, samples and
  * steps.
  *
- * The rules come from runs of this program on English text (docs/numbers/train.md):
+ * The rules come from runs of this program on English text (docs/numbers/learning.md):
  *   - The model is the largest that sees at least one token for each weight of its layers.
- *   - Text is repeated TRAIN_MOST_EPOCHS times at most; a shorter run is better than one that learns by heart.
+ *   - Text is repeated TRAIN_MOST_EPOCHS times at most: beyond that a model learns it by heart.
  *   - Small steps learn more of each token, as long as there are few tokens. */
 #ifndef KILN_CMD_TRAIN_CHOICE_H
 #define KILN_CMD_TRAIN_CHOICE_H
@@ -20,7 +20,7 @@ struct train_size {
 
 /* What there is to choose from. */
 struct train_facts {
-    bool masked;        /* words are masked, as for BERT; else the next one is predicted */
+    bool masked;        /* words are masked; else the next one is predicted */
     int64_t n_tokens;   /* tokens of the text to train on */
     int64_t vocab_size; /* pieces */
     double flops_per_s; /* products of this machine, in the faster dtype */

@@ -45,4 +45,4 @@ for kind in gpt bert; do
     expect 65 'give more text' "$kiln" train "$dir/few" --kind $kind --output_dir "$dir/few_$kind"
 done
 expect 64 'no text' "$kiln" train --output_dir "$dir/new"
-expect 64 'a gpt keeps all bytes' "$kiln" train "$dir/texts" --output_dir "$dir/new" --do_lower_case
+expect 64 'which keeps all bytes' "$kiln" train "$dir/texts" --output_dir "$dir/new" --do_lower_case

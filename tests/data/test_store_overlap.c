@@ -1,4 +1,4 @@
-/* Tests of data/store_overlap: the share of held-out places is that of a definition by comparison, and 0 where
+/* Tests of data/store_overlap: the share of held-out places is that of a comparison of all, and 0 where
  * nothing is alike or one is too short. */
 #include "test.h"
 

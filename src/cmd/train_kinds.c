@@ -1,0 +1,68 @@
+#include "cmd/train_kinds.h"
+
+#include "core/status.h"
+
+#include <string.h>
+
+/* No more positions than it is trained on. */
+static json_t *gpt_config(const struct train_choice *c, double dropout)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f}", "model_type", "gpt2", "n_embd",
+                     (json_int_t)c->size->width, "n_layer", (json_int_t)c->size->n_layers, "n_head",
+                     (json_int_t)c->size->n_heads, "n_positions", (json_int_t)c->length,
+                     "activation_function", "gelu_new", "embd_pdrop", dropout, "resid_pdrop", dropout,
+                     "attn_pdrop", dropout);
+}
+
+/* --shifted_positions trains the positions beyond a sample's, too. */
+static json_t *bert_config(const struct train_choice *c, double dropout)
+{
+    enum { POSITIONS = 512 };
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "model_type", "bert", "hidden_size",
+                     (json_int_t)c->size->width, "num_hidden_layers", (json_int_t)c->size->n_layers,
+                     "num_attention_heads", (json_int_t)c->size->n_heads, "intermediate_size",
+                     (json_int_t)(4 * c->size->width), "max_position_embeddings", (json_int_t)POSITIONS,
+                     "hidden_dropout_prob", dropout, "attention_probs_dropout_prob", dropout);
+}
+
+#define WORDS(...)                                                                                           \
+    (const char *const[])                                                                                    \
+    {                                                                                                        \
+        __VA_ARGS__, NULL                                                                                    \
+    }
+
+static const struct train_kind kinds[] = {
+    {.name = "gpt",
+     .title = "GPT",
+     .vocabulary = "vocab.json",
+     .vocab_file = "tokenizer.json",
+     .vocab = WORDS("--kind=bpe", "--overwrite"),
+     .prepare = WORDS("--format=gpt", "--append_eod"),
+     .pretrain = WORDS("--recipe=modern"),
+     .config = gpt_config,
+     .tries = WORDS("generate --model %s --prompt \"It was\" --max_new_tokens 100",
+                    "eval --model %s --input another.txt", "serve --model %s")},
+    {.name = "bert",
+     .title = "BERT",
+     .masked = true,
+     .vocabulary = "vocab.txt",
+     .vocab_file = "vocab.txt",
+     .vocab = WORDS("--kind=wordpiece"),
+     .prepare = WORDS("--overwrite"),
+     .pretrain = WORDS("--recipe=modern"),
+     .config = bert_config,
+     .tries = WORDS("fill --model %s \"The house of [MASK] was empty.\"",
+                    "classify --init_checkpoint %s --do_train --train_file texts.csv --output_dir labels",
+                    "serve --model %s")},
+};
+
+const struct train_kind *train_kind_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].name, name) == 0) {
+            return &kinds[i];
+        }
+    }
+    CHECK(false, "kind %s", name);
+    return NULL;
+}

@@ -120,7 +120,7 @@ static void check_training(const char *name, const struct wanted_gradient *gradi
                                             .learns = true},
                                     .optimizer = optimizer_defaults(&optimizer_adamw)};
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));
+    EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, NULL, &report));
     EXPECT_OK(batch_step_init(&step, 1, &model->layout, limits));
     fill_step(&step);
     EXPECT_OK(trainer_gradients(&t, &step, 1, &r));

@@ -116,7 +116,7 @@ static void check_directory(const struct safetensors *file, const struct golden 
         .optimizer = optimizer_defaults(&optimizer_adamw),
     };
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));
+    EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, NULL, &report));
     EXPECT_OK(batch_step_init(&step, 1, &bert.model.layout, config.net.limits));
     fill(&step, file, g);
     expect_golden(&t, &step, file, g);

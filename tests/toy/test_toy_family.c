@@ -136,7 +136,7 @@ static void answer(int32_t *next, const char *directory, const int32_t *ids, int
                                     .limits = text_batch_limits(1, n, n),
                                     .whole_logits = true};
     EXPECT_OK(network_init(&net, &config));
-    EXPECT_OK(network_files_load(&net, &m, m.task, 0, &report));
+    EXPECT_OK(network_files_load(&net, &m, m.task, 0, NULL, &report));
     EXPECT_OK(text_batch_init(&b, config.limits));
     memcpy(text_batch_add(&b, n, n, -1, 0), ids, (size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) {

@@ -20,12 +20,28 @@ const char *kiln_version(void)
     return KILN_VERSION;
 }
 
+/* Copies a message without the dashes of flags, which for a program are fields and settings: top_k.
+ * Commands in backquotes stay as they are. */
+static void copy_message(char *to, const char *message)
+{
+    bool is_command = false;
+    for (const char *p = message; *p != '\0'; p++) {
+        bool begins = p == message || strchr(" (\"'", p[-1]) != NULL;
+        is_command = is_command != (*p == '`');
+        if (!is_command && begins && p[0] == '-' && p[1] == '-' && p[2] >= 'a' && p[2] <= 'z') {
+            p += 2;
+        }
+        *to++ = *p;
+    }
+    *to = '\0';
+}
+
 struct kiln_status api_status(struct status s)
 {
     struct kiln_status out = {.code = (enum kiln_code)s.code};
     _Static_assert(sizeof out.message == sizeof s.message, "messages are as long as inside");
     if (failed(s)) {
-        memcpy(out.message, s.message, sizeof out.message);
+        copy_message(out.message, s.message);
     }
     return out;
 }

@@ -8,6 +8,8 @@
 #include "expect_kiln.h"
 #include "session_case.h"
 
+#include "api/api.h"
+
 enum { PATH = 256, N = 3, NEW = 9 };
 
 static const char *const prompts[N] = {"and the", "the", "and"};
@@ -160,6 +162,7 @@ static void test_arguments(void)
     struct kiln_session *s = open_session("gpt2", "fp32");
     const char *const none[] = {NULL}, *const empty[] = {""};
     struct kiln_continuations found;
+    struct kiln_session *embed;
     struct kiln_text nothing = {NULL, 0}, in[1] = {prompt_of(0)};
 #define WRONG(field, value, text)                                                                            \
     do {                                                                                                     \
@@ -184,7 +187,17 @@ static void test_arguments(void)
     kiln_continuations_free(&found);
     o.max_new_tokens = 24;
     struct kiln_status status = kiln_generate(s, &found, in, 1, &o);
-    EXPECT(status.code == KILN_DATA && strstr(status.message, "at most 24") != NULL, "%s", status.message);
+    EXPECT(status.code == KILN_DATA && strstr(status.message, "at most 24 (context_shift goes on") != NULL &&
+               strstr(status.message, "and max_new_tokens is 24: ") != NULL,
+           "%s", status.message);
+    EXPECT(strstr(kiln_session_open(&embed, s->model, KILN_EMBED).message, "only predicts the next word") !=
+               NULL,
+           "a decoder makes no vectors");
+    o.context_shift = true;
+    o.ignore_end = true;
+    EXPECT(kiln_generate(s, &found, in, 1, &o).code == KILN_OK && found.texts[0].n_ids == 24, "%zu tokens",
+           found.n);
+    kiln_continuations_free(&found);
     kiln_session_close(s);
 }
 

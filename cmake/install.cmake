@@ -31,9 +31,12 @@ add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/kiln.1 $
 
 # What a program that links libkiln.a links besides: jansson and utf8proc have pkg-config files of their own.
 set(private)
-if(KILN_HAVE_ONEDNN)
-  list(APPEND private ${ONEDNN_LIBRARY})
-endif()
+foreach(name ONEDNN HDF5)
+  if(KILN_HAVE_${name})
+    list(APPEND private ${${name}_LIBRARY})
+  endif()
+endforeach()
+list(APPEND private ${BZIP2_LIBRARIES} ${ZLIB_LIBRARIES} ${EXPAT_LIBRARIES})
 foreach(name IN LISTS OpenMP_C_LIB_NAMES)
   list(APPEND private -l${name})
 endforeach()

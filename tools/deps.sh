@@ -48,8 +48,8 @@ service: core dev ops io text nn data model watch pass serve http
 train:  core dev ops io text nn data optim dist model watch pass
 report: core dev ops io nn optim model watch pass train
 task:   core dev ops io text ngram corpus nn data optim dist model watch pass serve train report
-api:    core dev ops io text nn data optim dist model watch pass serve train report task
 cmd:    core dev ops io text fetch launch http ngram corpus nn data optim dist model watch pass serve service train report task
+api:    core dev ops io text nn data optim dist model watch pass serve train report task cmd
 '
 
 # Each library is used in one place: its headers, and the file or folder that may include them (zlib: one unpacks, one packs).
@@ -226,7 +226,7 @@ check_decisions() {
 # ARCHITECTURE.md draws every room on a floor above those that it may include.
 check_layers() {
     [ -f ARCHITECTURE.md ] || return 0
-    { grep -E '^    [0-9]   ' ARCHITECTURE.md || true; echo "$rooms"; } | awk '
+    { grep -E '^    [0-9]+ +' ARCHITECTURE.md || true; echo "$rooms"; } | awk '
         /^    / { for (i = 2; i <= NF; i++) floor[$i] = $1; next }
         sub(/:/, "", $1) {
             if (!($1 in floor)) print "ARCHITECTURE.md: the layers do not show " $1

@@ -529,6 +529,42 @@ struct kiln_status kiln_score(struct kiln_session *session, struct kiln_scores *
                               const struct kiln_score_options *options);
 void kiln_scores_free(struct kiln_scores *scores);
 
+/* ---- runs: what the commands that train do ---- */
+
+/* A flag of a command, by its name in `kiln help COMMAND all` without dashes, and its value: "learning_rate",
+ * "1e-3"; NULL for a flag without a value, which "true" and "false" set, too.  A setting that takes several
+ * values is given once for each. */
+struct kiln_setting {
+    const char *name, *value;
+};
+
+struct kiln_run; /* a command in a thread of its own */
+
+/* Begins what `kiln COMMAND` does: "pretrain", "pretrain-gpt", "finetune-gpt", "squad", "classify", "tag",
+ * "embed-train"; or "vocab", "prepare", "export".  Texts are copied.  A process has one run at a time.  It
+ * prints nothing and installs no handlers of signals; sessions may compute beside it.  Until it is closed its
+ * events have all lines of the log, of which kiln_log_to gets none.
+ *
+ * KILN_USAGE: there is no such command; settings that are wrong end the run.  KILN_UNAVAILABLE: a run that is
+ * not closed is there. */
+struct kiln_status kiln_run_open(struct kiln_run **run, const char *command,
+                                 const struct kiln_setting *settings, size_t n_settings);
+
+/* Waits for the next event, but not longer than this; negative: as long as it takes.  An event is a line of
+ * JSON as in the run's log.jsonl ({"event":"step","step":20,"loss":...}), or a line for people
+ * ({"event":"log","level":"info","text":...}); NULL: there was none in that time.  *more is false once the
+ * run has ended and all its events were taken; the status is then the run's: KILN_CANCELLED if it was
+ * cancelled. */
+struct kiln_status kiln_run_next_event(struct kiln_run *run, struct kiln_string *event, double timeout_s,
+                                       bool *more);
+
+/* Asks the run to end, from any thread or a signal handler: it saves its state after the micro-batch that it
+ * computes; resume_from_checkpoint goes on from there. */
+void kiln_run_cancel(struct kiln_run *run);
+
+/* Cancels the run if it has not ended, waits for its end, and frees it. */
+void kiln_run_close(struct kiln_run *run);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,10 +20,9 @@ const char *kiln_version(void)
     return KILN_VERSION;
 }
 
-/* Copies a message without the dashes of flags, which for a program are fields and settings: top_k.
- * Commands in backquotes stay as they are. */
-static void copy_message(char *to, const char *message)
+size_t api_copy_message(char *to, const char *message)
 {
+    const char *begin = to;
     bool is_command = false;
     for (const char *p = message; *p != '\0'; p++) {
         bool begins = p == message || strchr(" (\"'", p[-1]) != NULL;
@@ -34,6 +33,7 @@ static void copy_message(char *to, const char *message)
         *to++ = *p;
     }
     *to = '\0';
+    return (size_t)(to - begin);
 }
 
 struct kiln_status api_status(struct status s)
@@ -41,7 +41,7 @@ struct kiln_status api_status(struct status s)
     struct kiln_status out = {.code = (enum kiln_code)s.code};
     _Static_assert(sizeof out.message == sizeof s.message, "messages are as long as inside");
     if (failed(s)) {
-        copy_message(out.message, s.message);
+        api_copy_message(out.message, s.message);
     }
     return out;
 }
@@ -240,28 +240,43 @@ unsigned kiln_model_tasks(const struct kiln_model *model)
 _Static_assert((int)KILN_LOG_WARNING == LOG_WARNING && (int)KILN_LOG_INFO == LOG_INFO,
                "public levels are those of core/log.h");
 
-/* The caller's log; guarded by the log's lock. */
+/* The caller's log. */
 static struct {
     void (*write)(void *context, enum kiln_log_level level, const char *line);
     void *context;
+    enum kiln_log_level most;
 } caller_log;
 
 static void write_to_caller(void *self, enum log_level level, const char *line)
 {
+    char *copy = strdup(line);
     (void)self;
-    caller_log.write(caller_log.context, (enum kiln_log_level)level, line);
+    if (copy != NULL) {
+        api_copy_message(copy, line);
+    }
+    caller_log.write(caller_log.context, (enum kiln_log_level)level, copy == NULL ? line : copy);
+    free(copy);
+}
+
+void api_restore_log(void)
+{
+    bool is_wanted = caller_log.write != NULL;
+    log_set_level(is_wanted ? (enum log_level)caller_log.most : LOG_QUIET);
+    log_set_sink(is_wanted ? &(struct log_sink){.line = write_to_caller} : NULL);
 }
 
 void kiln_log_to(void (*write)(void *context, enum kiln_log_level level, const char *line), void *context,
                  enum kiln_log_level most)
 {
-    log_set_level(LOG_QUIET);
-    log_set_sink(NULL);
-    if (write != NULL) {
-        caller_log.write = write;
-        caller_log.context = context;
-        log_set_sink(&(struct log_sink){.line = write_to_caller});
-        log_set_level((enum log_level)most);
+    bool is_free = !api_run_goes_on();
+    if (is_free) {
+        log_set_sink(NULL);
+    }
+    caller_log.write = write;
+    caller_log.context = context;
+    caller_log.most = most;
+    if (is_free) {
+        api_restore_log();
     }
 }
 

@@ -50,10 +50,10 @@ static int is_config(const struct dirent *entry)
 static bool find_folder(char folder[CONFIG_BYTES])
 {
     static const char *const places[] = {"/../share/kiln/configs", "/../configs"};
-    char program[1024];
-    shared_library_program_directory(program, sizeof program);
+    char own[1024];
+    shared_library_own_directory(own, sizeof own);
     for (int i = 2; i-- > 0;) {
-        snprintf(folder, CONFIG_BYTES, "%s%s", program, places[i]);
+        snprintf(folder, CONFIG_BYTES, "%s%s", own, places[i]);
         if (file_is_directory(folder)) {
             return true;
         }

@@ -55,8 +55,15 @@ void log_put_text(FILE *file, const char *text)
     buf_fini(&escaped);
 }
 
-/* False: there is no sink. */
-static bool put_to_sink(enum log_level level, const char *text)
+bool log_has_sink(void)
+{
+    pthread_mutex_lock(&sink_lock);
+    bool has = sink.line != NULL;
+    pthread_mutex_unlock(&sink_lock);
+    return has;
+}
+
+bool log_to_sink(enum log_level level, const char *text)
 {
     pthread_mutex_lock(&sink_lock);
     bool taken = sink.line != NULL;
@@ -65,6 +72,15 @@ static bool put_to_sink(enum log_level level, const char *text)
     }
     pthread_mutex_unlock(&sink_lock);
     return taken;
+}
+
+void log_event(const char *json)
+{
+    pthread_mutex_lock(&sink_lock);
+    if (sink.event != NULL) {
+        sink.event(sink.self, json);
+    }
+    pthread_mutex_unlock(&sink_lock);
 }
 
 /* Writes a line by one write, so that lines of several ranks do not run into each other. */
@@ -97,7 +113,7 @@ static void write_line(enum log_level level, const char *prefix, const char *for
     }
     va_end(again);
     text = text == NULL ? usual : text;
-    if (!put_to_sink(level, text)) {
+    if (!log_to_sink(level, text)) {
         put_line(prefix, text);
     }
     if (text != usual) {

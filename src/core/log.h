@@ -14,14 +14,22 @@ enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO };
 /* LOG_QUIET until the program says otherwise: a library is silent. */
 void log_set_level(enum log_level level);
 
-/* Where lines go instead of standard error: one call at a time, which must not log. */
+/* Where a program that kiln is part of wants all output: one call at a time, which must not log. */
 struct log_sink {
     void (*line)(void *self, enum log_level level, const char *text);
+    void (*event)(void *self, const char *json); /* an event of a run (report/metrics.h); NULL: none */
     void *self;
 };
 
-/* NULL: standard error.  The sink that was there gets no line any more. */
+/* NULL: lines go to standard error, and results to standard output.  The sink that was there gets nothing any
+ * more. */
 void log_set_sink(const struct log_sink *sink);
+
+bool log_has_sink(void);
+
+/* Gives the sink what else goes to standard output or error, or an event; false: there is no sink. */
+bool log_to_sink(enum log_level level, const char *text);
+void log_event(const char *json);
 
 /* This process is one of several ranks: all but the first show only warnings, with their rank in front. */
 void log_set_rank(int rank);

@@ -1,6 +1,7 @@
 #include "core/progress.h"
 
 #include "core/clock.h"
+#include "core/log.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,7 +19,7 @@ struct progress progress_begin(bool enabled)
 {
     return (struct progress){
         .enabled = enabled,
-        .terminal = isatty(STDERR_FILENO) == 1,
+        .terminal = isatty(STDERR_FILENO) == 1 && !log_has_sink(),
         .last_ns = clock_ns() - PLAIN_EVERY_NS / 2, /* the first plain line after half the interval */
         .plain_every_ns = PLAIN_EVERY_NS,
     };
@@ -45,6 +46,10 @@ void progress_show(struct progress *p, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    p->last_ns = clock_ns();
+    if (log_to_sink(LOG_INFO, line)) {
+        return;
+    }
     flockfile(stderr);
     if (p->terminal) { /* a line that wraps could not be rewritten */
         fprintf(stderr, "\r\033[K%.*s", terminal_columns() - 1, line);
@@ -54,7 +59,6 @@ void progress_show(struct progress *p, const char *format, ...)
     fflush(stderr);
     funlockfile(stderr);
     atomic_store(&live_line, p->terminal);
-    p->last_ns = clock_ns();
 }
 
 void progress_clear_line(void)

@@ -8,45 +8,66 @@
 #include <string.h>
 #include <unistd.h>
 
-static void cut_name(char *path)
-{
-    char *slash = strrchr(path, '/');
-    path[slash == NULL ? 0 : slash - path] = '\0';
-}
-
-void shared_library_program_directory(char *path, size_t n)
-{
-    ssize_t length = readlink("/proc/self/exe", path, n - 1);
-    path[length < 0 ? 0 : length] = '\0';
-    cut_name(path);
-}
-
-/* Writes the directory of the shared library that this code is part of, or else of the program. */
-static void own_directory(char *path, size_t n)
+/* Writes the path of the shared library that this code is part of, or else of the program; "": unknown. */
+static void own_path(char *path, size_t n)
 {
     Dl_info info;
     struct link_map *map = NULL;
-    if (dladdr1((void *)(uintptr_t)own_directory, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 &&
-        map->l_name[0] != '\0') {
+    void *here = (void *)(uintptr_t)own_path;
+    if (dladdr1(here, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map->l_name[0] != '\0') {
         snprintf(path, n, "%s", map->l_name);
-        cut_name(path);
     } else {
-        shared_library_program_directory(path, n);
+        ssize_t length = readlink("/proc/self/exe", path, n - 1);
+        path[length < 0 ? 0 : length] = '\0';
+    }
+}
+
+/* Its name, after the directory. */
+static char *name_of(char *path)
+{
+    char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+void shared_library_own_directory(char *path, size_t n)
+{
+    own_path(path, n);
+    char *name = name_of(path);
+    name[name > path ? -1 : 0] = '\0';
+}
+
+/* Looks for a file in places from kiln's directory on. */
+static bool find_beside(char *path, size_t n, const char *const *places, int n_places, const char *name)
+{
+    char directory[1024];
+    shared_library_own_directory(directory, sizeof directory);
+    for (int i = 0; i < n_places; i++) {
+        snprintf(path, n, "%s%s/%s", directory, places[i], name);
+        if (access(path, R_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void shared_library_program(char *path, size_t n)
+{
+    static const char *const places[] = {"", "/../bin"};
+    own_path(path, n);
+    bool is_libkiln = strncmp(name_of(path), "libkiln.so", sizeof "libkiln.so" - 1) == 0;
+    if (!is_libkiln) {
+        snprintf(path, n, "/proc/self/exe");
+    } else if (!find_beside(path, n, places, 2, "kiln")) {
+        snprintf(path, n, "kiln");
     }
 }
 
 void shared_library_of_kiln(char *path, size_t n, const char *name)
 {
-    char directory[1024];
     static const char *const places[] = {"", "/..", "/../lib"};
-    own_directory(directory, sizeof directory);
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, n, "%s%s/%s", directory, places[i], name);
-        if (access(path, R_OK) == 0) {
-            return;
-        }
+    if (!find_beside(path, n, places, 3, name)) {
+        snprintf(path, n, "%s", name);
     }
-    snprintf(path, n, "%s", name);
 }
 
 struct status shared_library_open(const char *name, const char *package, const struct shared_symbol *symbols)

@@ -21,7 +21,12 @@ struct status shared_library_open(const char *name, const char *package, const s
  * that it has loaded, the one above, or ../lib; else its bare name, for the system's paths. */
 void shared_library_of_kiln(char *path, size_t n, const char *name);
 
-/* Writes the directory of the program to `path` [n], without the last slash; "" if it is unknown. */
-void shared_library_program_directory(char *path, size_t n);
+/* Writes the directory of the program, or of the libkiln.so that it has loaded, to `path` [n], without the
+ * last slash; "" if it is unknown. */
+void shared_library_own_directory(char *path, size_t n);
+
+/* Writes the path of the program kiln, which is this process or, where that has loaded libkiln.so, beside it
+ * or in ../bin; else its bare name, for PATH. */
+void shared_library_program(char *path, size_t n);
 
 #endif

@@ -1,22 +1,38 @@
 #include "core/stop.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 enum { N_SIGNALS = sizeof signals / sizeof signals[0] };
 
-static volatile sig_atomic_t requested;
-static bool working;
+static atomic_bool requested; /* lock free, for the handler */
+static bool working, by_request;
 
 static void on_signal(int signal_number)
 {
     (void)signal_number;
-    requested = 1;
+    stop_request();
+}
+
+void stop_request(void)
+{
+    atomic_store(&requested, true);
+}
+
+void stop_begin_requests(void)
+{
+    by_request = true;
+    working = false;
+    atomic_store(&requested, false);
 }
 
 void stop_install(void)
 {
+    if (by_request) {
+        return;
+    }
     for (int i = 0; i < N_SIGNALS; i++) {
         /* SA_RESETHAND: a second signal gets the default action */
         int flags = signals[i] == SIGUSR1 ? 0 : (int)SA_RESETHAND;
@@ -30,11 +46,18 @@ void stop_install(void)
     signal(SIGPIPE, SIG_IGN); /* the reader of standard output may exit; training continues */
 }
 
+const char *stop_cause(void)
+{
+    return by_request ? "a call" : "a signal";
+}
+
 struct status stop_before_work(void)
 {
-    return requested ? status_error(STATUS_PREEMPTED,
-                                    "stopped by a signal before the first step; start the same command again")
-                     : status_ok();
+    return stop_requested()
+               ? status_error(STATUS_PREEMPTED,
+                              "stopped by %s before the first step; start the same command again",
+                              stop_cause())
+               : status_ok();
 }
 
 void stop_begin_work(void)
@@ -51,10 +74,10 @@ void stop_begin_work(void)
 
 bool stop_requested(void)
 {
-    return requested != 0;
+    return atomic_load(&requested);
 }
 
 struct status stop_explain(struct status s)
 {
-    return failed(s) && !working && requested ? stop_before_work() : s;
+    return failed(s) && !working && stop_requested() ? stop_before_work() : s;
 }

@@ -10,6 +10,11 @@
 
 #include "core/status.h"
 
+/* A program that kiln is part of begins a run: it has its own handlers, so that stop_install does nothing,
+ * and stop_request asks in a signal's stead, from any thread. */
+void stop_begin_requests(void);
+void stop_request(void);
+
 /* Installs the handlers; when kiln has MPI, call it before MPI is initialised.  A SIGHUP that is ignored, as
  * under nohup, stays ignored. */
 void stop_install(void);
@@ -22,6 +27,9 @@ void stop_begin_work(void);
 
 /* True once a signal has come. */
 bool stop_requested(void);
+
+/* What asks the run to end, for messages: "a signal", or "a call". */
+const char *stop_cause(void);
 
 /* The status that a command ends with: STATUS_PREEMPTED if a signal made it fail before the loop, else
  * `s`. */

@@ -57,7 +57,7 @@ static void note(struct store_sink *k, const struct corpus_item *item)
 static struct status stop(const struct store_sink *k)
 {
     double percent = 100 * (double)k->state->done_bytes / (double)k->corpus->files.total_bytes;
-    return status_error(STATUS_PREEMPTED, "stopped by a signal after %.1f %% of the text%s", percent,
+    return status_error(STATUS_PREEMPTED, "stopped by %s after %.1f %% of the text%s", stop_cause(), percent,
                         k->config->directory == NULL ? ""
                                                      : "; the same command with --resume continues there");
 }

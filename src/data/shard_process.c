@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "data/shard_process.h"
 
+#include "core/shared_library.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -76,6 +78,8 @@ static int spawn(pid_t *pid, int socket, int memory)
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t blocked;
+    char program[1024];
+    shared_library_program(program, sizeof program);
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGINT);
     sigaddset(&blocked, SIGTERM);
@@ -90,7 +94,7 @@ static int spawn(pid_t *pid, int socket, int memory)
         posix_spawn_file_actions_adddup2(&actions, memory, MESSAGE_MEMORY);
         posix_spawnattr_setsigmask(&attributes, &blocked);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-        error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, argv, environ);
+        error = posix_spawnp(pid, program, &actions, &attributes, argv, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);

@@ -200,6 +200,9 @@ void dllog_close(struct dllog *d)
 
 void dllog_print(const char *line)
 {
+    if (log_to_sink(LOG_INFO, line)) {
+        return;
+    }
     progress_clear_line();
     log_put_text(stdout, line);
     putchar('\n');

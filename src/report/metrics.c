@@ -160,6 +160,7 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields)
     json_decref(line);
     if (text != NULL) {
         struct buf record = {0};
+        log_event(text);
         buf_printf(&record, "%s\n", text);
         int64_t n_lost = record.failed ? 0 : record_log_append(&m->log, record.data, record.n);
         buf_fini(&record);

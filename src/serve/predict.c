@@ -1,6 +1,7 @@
 #include "serve/predict.h"
 
 #include "core/clock.h"
+#include "core/stop.h"
 
 static void show(struct progress *progress, const struct request *r, int64_t start)
 {
@@ -20,7 +21,8 @@ struct status predict_run(struct packer *p, struct request *r, const struct pred
         show(o->progress, r, start);
         r->cancelled = !r->ended && o->stopped != NULL && o->stopped();
     }
-    FAIL_IF(r->cancelled, STATUS_PREEMPTED, "stopped by a signal while predicting; nothing was written");
+    FAIL_IF(r->cancelled, STATUS_PREEMPTED, "stopped by %s while predicting; nothing was written",
+            stop_cause());
     if (o->progress != NULL && !failed(r->status)) {
         progress_end(o->progress);
     }

@@ -116,7 +116,9 @@ static bool run_command(struct buf *printed, const char *command)
         return false;
     }
     for (size_t n; (n = fread(part, 1, sizeof part, out)) > 0;) {
-        fwrite(part, 1, n, stdout);
+        if (!log_has_sink()) {
+            fwrite(part, 1, n, stdout);
+        }
         buf_append(printed, part, n);
     }
     return pclose(out) == 0 && !printed->failed;

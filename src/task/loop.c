@@ -344,10 +344,9 @@ static struct status save_whole_step(struct loop *l)
 static struct status stopped(const struct loop *l)
 {
     FAIL_IF(l->state.step == 0, STATUS_PREEMPTED,
-            "stopped by a signal within the first step; start the same command again");
-    return status_error(STATUS_PREEMPTED,
-                        "stopped by a signal after step %lld; the same command with %s resumes",
-                        (long long)l->state.step, l->settings->names->resume);
+            "stopped by %s within the first step; start the same command again", stop_cause());
+    return status_error(STATUS_PREEMPTED, "stopped by %s after step %lld; the same command with %s resumes",
+                        stop_cause(), (long long)l->state.step, l->settings->names->resume);
 }
 
 struct status loop_run(struct loop *l)

@@ -170,8 +170,16 @@ static json_t *summary_of(const json_t *runs, const char *name)
                      json_finite(n > 1 ? sqrt(squares / ((double)n - 1)) : NAN));
 }
 
-/* Prints row k of the values, or that of `key`. */
-static void print_row(const json_t *metrics, const char *key, size_t k)
+static void print_line(struct buf *line)
+{
+    if (!log_to_sink(LOG_INFO, buf_text(line))) {
+        puts(buf_text(line));
+    }
+    buf_clear(line);
+}
+
+/* Prints row k of the values, or that of `key`, after what the line has. */
+static void print_row(struct buf *line, const json_t *metrics, const char *key, size_t k)
 {
     const char *name;
     json_t *metric;
@@ -180,32 +188,34 @@ static void print_row(const json_t *metrics, const char *key, size_t k)
         const json_t *value = json_object_get(metric, key);
         value = json_is_array(value) ? json_array_get(value, k) : value;
         if (json_is_number(value)) {
-            printf("  %20.4f", json_number_value(value));
+            buf_printf(line, "  %20.4f", json_number_value(value));
         } else {
-            printf("  %20s", "-");
+            buf_printf(line, "  %20s", "-");
         }
     }
-    printf("\n");
+    print_line(line);
 }
 
 static void print_table(const struct finetune_options *o, const json_t *metrics)
 {
     const char *name;
     json_t *ignored;
-    printf("%-10s", "seed");
+    struct buf line = {0};
+    buf_printf(&line, "%-10s", "seed");
     json_object_foreach((json_t *)metrics, name, ignored)
     {
-        printf("  %20s", name);
+        buf_printf(&line, "  %20s", name);
     }
-    printf("\n");
+    print_line(&line);
     for (int64_t k = 0; k < o->seeds; k++) {
-        printf("%-10" PRId64, o->run.seed + k);
-        print_row(metrics, "values", (size_t)k);
+        buf_printf(&line, "%-10" PRId64, o->run.seed + k);
+        print_row(&line, metrics, "values", (size_t)k);
     }
-    printf("%-10s", "mean");
-    print_row(metrics, "mean", 0);
-    printf("%-10s", "deviation");
-    print_row(metrics, "deviation", 0);
+    buf_printf(&line, "%-10s", "mean");
+    print_row(&line, metrics, "mean", 0);
+    buf_printf(&line, "%-10s", "deviation");
+    print_row(&line, metrics, "deviation", 0);
+    buf_fini(&line);
 }
 
 static struct status write_table(const struct finetune_options *o, json_t *metrics)

@@ -252,6 +252,28 @@ static void null_generator(void)
     kiln_step_free(&step);
 }
 
+static void null_run(void)
+{
+    struct kiln_setting none = {NULL, "x"};
+    struct kiln_run *r = (struct kiln_run *)directory;
+    struct kiln_string event = {"x", 1};
+    bool more = true;
+    expect_usage(kiln_run_open(NULL, "classify", &none, 0), "run");
+    expect_usage(kiln_run_open(&r, NULL, &none, 0), "command");
+    EXPECT_EMPTY(r);
+    expect_usage(kiln_run_open(&r, "classify", NULL, 1), "settings");
+    expect_usage(kiln_run_open(&r, "classify", &none, 1), "setting 0");
+    expect_usage(kiln_run_next_event(NULL, &event, 0, &more), "run");
+    EXPECT_EMPTY(event);
+    EXPECT(!more, "no run goes on");
+    EXPECT(kiln_run_open(&r, "classify", NULL, 0).code == KILN_OK, "a run that lacks settings ends later");
+    expect_usage(kiln_run_next_event(r, NULL, 0, &more), "event");
+    expect_usage(kiln_run_next_event(r, &event, 0, NULL), "more");
+    kiln_run_cancel(NULL);
+    kiln_run_close(NULL);
+    kiln_run_close(r);
+}
+
 static void null_score(void)
 {
     struct kiln_text text = {"the", 3}, nothing = {NULL, 3};
@@ -348,6 +370,10 @@ static const struct {
     {"kiln_generator_cancel", null_generator},
     {"kiln_generator_step", null_generator},
     {"kiln_step_free", null_generator},
+    {"kiln_run_open", null_run},
+    {"kiln_run_next_event", null_run},
+    {"kiln_run_cancel", null_run},
+    {"kiln_run_close", null_run},
     {"kiln_score", null_score},
     {"kiln_scores_free", null_score},
     {"kiln_engine_open", null_engine_open},

@@ -27,6 +27,18 @@ int main(void)
     log_error();
     puts(kiln_version());
     puts(kiln_model_open_on(&model, "/", &options).message);
+    const struct kiln_setting settings[] = {
+        {"config_file", "mini"}, {"input_dir", "none"}, {"output_dir", "none"}, {"vocab_file", "none"}, {"dry_run", NULL}};
+    struct kiln_string event;
+    struct kiln_run *run;
+    bool more;
+    puts(kiln_run_open(&run, "pretrain", settings, 5).message);
+    do { /* a configuration that is installed beside the library */
+        struct kiln_status s = kiln_run_next_event(run, &event, -1, &more);
+        puts(more ? event.bytes : s.message);
+        kiln_string_free(&event);
+    } while (more);
+    kiln_run_close(run);
     return 0;
 }
 C
@@ -34,6 +46,8 @@ read -ra flags <<<"$(pkg-config --cflags --libs kiln)"
 ${CC:-cc} -o "$dir/own" "$dir/own.c" "${flags[@]}" || fail "a program does not link"
 LD_LIBRARY_PATH=$dir/prefix/lib "$dir/own" >"$dir/said" || fail "a program does not run"
 [ "$(head -1 "$dir/said")" = "$(pkg-config --modversion kiln)" ] || fail "$(cat "$dir/said")"
+
+grep -q 'model: bert_mini.json: 4 layers' "$dir/said" || fail "no run: $(cat "$dir/said")"
 
 # by CMake, which also sets the path to run with
 mkdir "$dir/cmake"

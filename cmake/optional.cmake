@@ -103,7 +103,7 @@ endif()
 
 find_path(ARCHIVE_INCLUDE archive.h)
 find_library(ARCHIVE_LIBRARY NAMES archive)
-kiln_find_soname(archive_soname "${ARCHIVE_INCLUDE}" "${ARCHIVE_LIBRARY}") # loaded by unpack_archive.c
+kiln_find_soname(archive_soname "${ARCHIVE_INCLUDE}" "${ARCHIVE_LIBRARY}") # loaded by unpack_archive.c and archive_stream.c
 kiln_optional(ARCHIVE "${archive_soname}")
 if(KILN_HAVE_ARCHIVE)
   target_include_directories(kiln_libraries SYSTEM INTERFACE ${ARCHIVE_INCLUDE})
@@ -133,7 +133,8 @@ function(kiln_take_optional list)
        OR (source MATCHES "http_absent\\.c$" AND KILN_HAVE_CURL)
        OR (source MATCHES "http_mhd\\.c$" AND NOT KILN_HAVE_MICROHTTPD)
        OR (source MATCHES "http_mhd_absent\\.c$" AND KILN_HAVE_MICROHTTPD)
-       OR (source MATCHES "unpack_archive\\.c$" AND NOT KILN_HAVE_ARCHIVE)
+       OR (source MATCHES "(unpack_archive|archive_stream)\\.c$" AND NOT KILN_HAVE_ARCHIVE)
+       OR (source MATCHES "archive_stream_absent\\.c$" AND KILN_HAVE_ARCHIVE)
        OR (source MATCHES "unpack_absent\\.c$" AND KILN_HAVE_ARCHIVE))
       continue()
     endif()

@@ -58,7 +58,7 @@ oneapi/dnnl/ src/ops/cpu/gemm_onednn.c
 kiln/        src/api/
 cblas.h      src/ops/cpu/gemm_blas.c
 hdf5.h       src/io/hdf5_file.c
-archive      src/fetch/unpack_archive.c
+archive      src/fetch/unpack_archive.c|src/io/archive_stream.c
 curl/        src/fetch/http_curl.c
 jansson.h    src/core/json.h
 zlib.h       src/io/gzip_stream.c|src/io/deflate_blocks.c

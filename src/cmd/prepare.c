@@ -51,7 +51,7 @@ static const struct option options[] = {
                       "choose how files hold documents. text: each file is a document, blank lines end "
                       "paragraphs; lines: blank lines end documents, each line is a paragraph; wiki: the "
                       "output of WikiExtractor; json: each line is an object; dump: a MediaWiki export; auto "
-                      "looks at each file. All may be compressed with gzip or bzip2. If the inputs contain "
+                      "looks at each file. All may be compressed with gzip, bzip2, zstd or xz. If the inputs contain "
                       "the index of a multistream dump, kiln checks with it that the dump is whole"),
     OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME",
                       "json: name of the field that has the text"),

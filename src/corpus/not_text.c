@@ -34,7 +34,10 @@ static const struct signature {
     {257, "ustar", 5, {"a tar archive", UNPACK("tar xf"), false}},
     STARTS("\x89HDF", "an HDF5 file", "give HDF5 samples to `kiln pretrain --input_dir` as they are"),
     STARTS("MMIDIDX\0", "the index of a token store", "give a token store to `kiln pretrain --input_dir`"),
-    STARTS("PAR1\x15", "a Parquet file", "write its column of text to a plain text file first"),
+    STARTS(
+        "PAR1", "a Parquet file",
+        "write its column of text as lines of JSON first (duckdb -c \"COPY (SELECT text FROM 'x.parquet') TO "
+        "'x.jsonl'\")"),
     STARTS("%PDF-", "a PDF file", "take its text out first (pdftotext)"),
     STARTS("\xff\xfe", "UTF-16",
            "convert it first (iconv -f UTF-16 -t UTF-8), or give --encoding utf-16 to a command that has it"),

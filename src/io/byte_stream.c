@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct byte_stream_kind *const packed_kinds[] = {&bzip2_stream, &gzip_stream};
+static const struct byte_stream_kind *const packed_kinds[] = {&bzip2_stream, &gzip_stream, &archive_stream};
 
 void byte_stream_init(struct byte_stream *s)
 {

@@ -1,5 +1,5 @@
 /* byte_stream: the bytes of a file from the beginning to the end, unpacked if the file is compressed.  Each
- * kind of file is a table in its own file (plain_stream.c, gzip_stream.c, bzip2_stream.c); byte_stream.c has
+ * kind of file is a table in its own file (plain_stream.c, gzip_stream.c, bzip2_stream.c, archive_stream.c); byte_stream.c has
  * the list.
  *
  * The rule: a stream reads forward in bounded memory, and its bytes depend on the file alone, not on the
@@ -52,7 +52,7 @@ struct byte_stream_kind {
     void (*close)(struct byte_stream *s);
 };
 
-extern const struct byte_stream_kind plain_stream, gzip_stream, bzip2_stream;
+extern const struct byte_stream_kind plain_stream, gzip_stream, bzip2_stream, archive_stream;
 
 /* A stream that is not open; it serves one file after the other. */
 void byte_stream_init(struct byte_stream *s);

@@ -9,12 +9,12 @@
 
 enum {
     MOST_FILES = 200 /* files that are looked at: opening one takes milliseconds if it is packed */,
-    N_PACKINGS = 3
+    N_PACKINGS = 4
 };
 
 /* Estimates without a sample.  English prose has 4.2 bytes a token and 110 a sentence; dumps and compressed
  * text vary, and bzip2 makes of Wikipedia's XML about what is left of it as text. */
-static const double TEXT_PER_BYTE[N_PACKINGS] = {1, 2.5, 1.2};
+static const double TEXT_PER_BYTE[N_PACKINGS] = {1, 2.5, 1.2, 3};
 static const double TOKENS_PER_TEXT = 1 / 4.2, SENTENCES_PER_TEXT = 1 / 110.0;
 
 /* Bytes of a sentence: 4 and 8 in the index, 4 more in .prepare until the end. */
@@ -32,7 +32,7 @@ struct kinds {
 };
 
 static const struct byte_stream_kind *const packings[N_PACKINGS] = {&plain_stream, &gzip_stream,
-                                                                    &bzip2_stream};
+                                                                    &bzip2_stream, &archive_stream};
 
 static struct status look(struct kinds *k, const struct corpus *corpus)
 {

@@ -50,6 +50,24 @@ text_of long_text_document | head -c -1 | cmp - long.txt || fail "the pieces of 
 OMP_NUM_THREADS=3 expect 0 '1 documents' "${prepare[@]}" --input long.txt --output_prefix short
 cmp long_text_document.bin short_text_document.bin || fail "three threads give other ids"
 
+# zstd and xz: the same ids; a cut file is an error unless it is allowed, a damaged one always
+head -c 300000 long.txt >whole.txt
+expect 0 '1 documents' "${prepare[@]}" --input whole.txt --output_prefix whole
+for pack in zstd xz; do
+    if ! command -v $pack >/dev/null || ! "$kiln" doctor | grep -q '^archives  *libarchive'; then
+        lack $pack "$pack or libarchive is not installed: text packed by it was not tried"
+        continue
+    fi
+    $pack -qc whole.txt >packed.txt.$pack
+    expect 0 '1 documents' "${prepare[@]}" --input packed.txt.$pack --output_prefix packed --overwrite
+    cmp packed_text_document.bin whole_text_document.bin || fail "$pack: other ids"
+    head -c -40 packed.txt.$pack >cut.txt.$pack
+    expect 65 "cut.txt.$pack is cut short" "${prepare[@]}" --input cut.txt.$pack --output_prefix x
+    expect 0 '1 documents' "${prepare[@]}" --input cut.txt.$pack --output_prefix cut --overwrite --allow_truncated_input
+    dd if=/dev/zero of=packed.txt.$pack bs=1 seek=300 count=40 conv=notrunc 2>/dev/null
+    expect 65 'is damaged' "${prepare[@]}" --input packed.txt.$pack --output_prefix x
+done
+
 # few documents: parts of them are held out, and nothing is lost
 head -c 60000 long.txt >novel.txt
 expect 0 'heldout.bin' "${prepare[@]}" --input novel.txt --output_dir split --holdout_fraction 0.1

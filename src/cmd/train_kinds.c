@@ -36,7 +36,7 @@ static const struct train_kind kinds[] = {
      .title = "GPT",
      .vocabulary = "vocab.json",
      .vocab_file = "tokenizer.json",
-     .vocab = WORDS("--kind=bpe", "--overwrite"),
+     .vocab = WORDS("--kind=bpe", "--keep_layout", "--overwrite"),
      .prepare = WORDS("--format=gpt", "--append_eod"),
      .pretrain = WORDS("--recipe=modern"),
      .config = gpt_config,

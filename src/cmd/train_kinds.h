@@ -1,5 +1,5 @@
-/* train_kinds: the kinds of models that `kiln train` makes: a row for each, with what is its own in the commands
- * that it runs. */
+/* train_kinds: the kinds of models that `kiln train` makes: a row for each, with what is its own in the
+ * commands that it runs. */
 #ifndef KILN_CMD_TRAIN_KINDS_H
 #define KILN_CMD_TRAIN_KINDS_H
 

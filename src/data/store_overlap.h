@@ -9,7 +9,7 @@
 enum { STORE_OVERLAP_TOKENS = 32 };
 
 /* Sets *share to the fraction of the places of `heldout` at which so many tokens begin that stand in `train`
- * too, of the first million places (Karp & Rabin 1987: a hash that is moved on by a token).  0 if it is shorter.
+ * too, of the first million (Karp & Rabin 1987: a hash that is moved on by a token).  0 if it is shorter.
  * STATUS_MEMORY. */
 struct status store_overlap(double *share, const struct indexed *heldout, const struct indexed *train);
 

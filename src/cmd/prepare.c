@@ -47,12 +47,13 @@ static const struct option options[] = {
         "write all output, files of the vocabulary included, into this directory; it is made if missing"),
     OPTION_BOOL_ROW("do_lower_case", AT(do_lower_case), NULL,
                     "lower-case text and strip accents, for the vocabulary of an uncased model"),
-    OPTION_CHOICE_ROW("input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
-                      "choose how files hold documents. text: each file is a document, blank lines end "
-                      "paragraphs; lines: blank lines end documents, each line is a paragraph; wiki: the "
-                      "output of WikiExtractor; json: each line is an object; dump: a MediaWiki export; auto "
-                      "looks at each file. All may be compressed with gzip, bzip2, zstd or xz. If the inputs contain "
-                      "the index of a multistream dump, kiln checks with it that the dump is whole"),
+    OPTION_CHOICE_ROW(
+        "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
+        "choose how files hold documents. text: each file is a document, blank lines end "
+        "paragraphs; lines: blank lines end documents, each line is a paragraph; wiki: the "
+        "output of WikiExtractor; json: each line is an object; dump: a MediaWiki export; auto "
+        "looks at each file. All may be compressed with gzip, bzip2, zstd or xz. If the inputs contain "
+        "the index of a multistream dump, kiln checks with it that the dump is whole"),
     OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME",
                       "json: name of the field that has the text"),
     OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line), "take each line as one sentence"),

@@ -1,5 +1,7 @@
 #include "data/class_score.h"
 
+#include "core/log.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,6 +360,20 @@ static struct status add_tables(const struct scoring *s, json_t *tables)
     return status_ok();
 }
 
+/* Warns of a model that gives all rows one label, where they have several. */
+static void warn_of_one_label(const struct scoring *s)
+{
+    enum { FEWEST_ROWS = 10 };
+    for (int64_t k = 0; k < s->n_labels && s->n >= FEWEST_ROWS; k++) {
+        if (s->tallies[k].said == s->n && s->tallies[k].meant < s->n) {
+            log_warning("the model gives all %.0f texts the label %s, which %.0f of them have: it has not "
+                        "learnt to tell them apart; train for more epochs, at another rate, or on labels "
+                        "that are as frequent as each other",
+                        s->n, name_of(s, k), s->tallies[k].meant);
+        }
+    }
+}
+
 static struct status score(struct scoring *s, int64_t n, const float *logits, const int32_t *truth)
 {
     enum label_problem problem = s->labels->problem;
@@ -381,6 +397,9 @@ struct status class_score(struct score_list *out, json_t *tables, const struct m
     struct status status = score(&s, n, logits, truth);
     if (!failed(status) && s.n == 0) {
         status = status_error(STATUS_DATA, "no row has a label to score against");
+    }
+    if (!failed(status) && tables != NULL && labels->problem == PROBLEM_SINGLE_LABEL) {
+        warn_of_one_label(&s);
     }
     if (!failed(status) && tables != NULL) {
         status = add_tables(&s, tables);

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "core/json.h"
+#include "core/log.h"
 #include "data/class_score.h"
 
 enum { MOST = 1024 };
@@ -128,6 +129,37 @@ static void several_labels_have_no_matrix(void)
     label_names_fini(&names);
 }
 
+static void count_warnings(void *self, enum log_level level, const char *text)
+{
+    *(int *)self += level == LOG_WARNING && strstr(text, "gives all 12 texts the label") != NULL;
+}
+
+/* Warned of once, where the texts have several labels and tables are asked for; not where all have this one. */
+static void one_label_for_all_is_warned_of(void)
+{
+    enum { ROWS = 12 };
+    struct label_names names = names_of(2);
+    const struct model_labels model = {2, PROBLEM_SINGLE_LABEL, &names};
+    float logits[2 * ROWS];
+    int32_t some[ROWS] = {1, 1, 1}, all[ROWS] = {0};
+    int n_warnings = 0;
+    struct score_list s;
+    for (int i = 0; i < 2 * ROWS; i++) {
+        logits[i] = i % 2 == 0 ? 1 : -1;
+    }
+    log_set_level(LOG_INFO);
+    log_set_sink(&(struct log_sink){.line = count_warnings, .self = &n_warnings});
+    const int wanted[] = {0, 1, 1};
+    for (int k = 0; k < 3; k++) {
+        json_t *tables = k == 0 ? NULL : json_array();
+        EXPECT_OK(class_score(&s, tables, &model, ROWS, logits, k == 2 ? all : some));
+        EXPECT(n_warnings == wanted[k], "case %d: %d warnings", k, n_warnings);
+        json_decref(tables);
+    }
+    log_set_sink(NULL);
+    label_names_fini(&names);
+}
+
 int main(void)
 {
     json_t *golden;
@@ -159,5 +191,6 @@ int main(void)
     few_labels_have_a_matrix();
     many_labels_have_pairs();
     several_labels_have_no_matrix();
+    one_label_for_all_is_warned_of();
     return 0;
 }

@@ -138,7 +138,8 @@ static struct status tune(struct finetune_job *j, const struct tuning_case *c, c
     EXPECT_OK(run_open_logs(&j->run));
     EXPECT_OK(trainer_init(&j->run.trainer, &c->config));
     exec_keep_in(&j->run.trainer.net.x, c->directory);
-    EXPECT_OK(network_files_load(&j->run.trainer.net, &c->model, MODEL_TASK_QUESTION_ANSWERING, 0, NULL, &report));
+    EXPECT_OK(
+        network_files_load(&j->run.trainer.net, &c->model, MODEL_TASK_QUESTION_ANSWERING, 0, NULL, &report));
     EXPECT_OK(finetune_train_restore(j));
     struct status s = finetune_train(j);
     loop_close(&j->run.loop);

@@ -119,7 +119,7 @@ static struct status compare_written(const struct model_writing *w, enum model_t
     char path[MODEL_DIR_PATH_BYTES];
     struct model_dir m;
     struct model_outputs after;
-    TRY(model_dir_written_path(path, w->flags->output_dir, w->form));
+    TRY(model_dir_written_path(path, w->flags->common.output_dir, w->form));
     TRY(model_dir_open(&m, path));
     struct status s = model_outputs_compute(&after, &m, task, in);
     model_dir_close(&m);
@@ -159,7 +159,7 @@ static struct status check_logits(const struct convert_args *a)
     file_parent(beside, a->logits);
     FAIL_IF(file_is_same(a->logits, model) || (file_is_same(beside, model) && file_exists(a->logits)),
             STATUS_USAGE, "--logits %s is a file of the --model: choose another name", a->logits);
-    return a->writing.dry_run ? status_ok() : file_check_output(a->logits, 0);
+    return a->writing.common.dry_run ? status_ok() : file_check_output(a->logits, 0);
 }
 
 /* The formats that a flag is for, by their bits. */
@@ -244,7 +244,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     FAIL_IF(strcmp(a->format, "onnx") == 0, STATUS_UNAVAILABLE,
             "kiln writes no ONNX: write --format huggingface, and make ONNX of that by optimum-cli export "
             "onnx --model %s ONNX_DIR (pip install optimum-onnx[onnxruntime])",
-            a->writing.output_dir);
+            a->writing.common.output_dir);
     if (a->logits != NULL) {
         TRY(check_logits(a));
     }

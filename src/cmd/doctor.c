@@ -21,13 +21,13 @@
 
 struct doctor_args {
     const char *plain_ops;
-    bool dry_run;
+    struct command_flags common;
 };
 
 static const struct option options[] = {
     OPTION_ENV_ROW("plain_ops", offsetof(struct doctor_args, plain_ops), NULL, "OPS", "KILN_PLAIN_OPS",
                    "check these names of ops, which a run would compute by their definition"),
-    DRY_RUN_ROW(offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
+    DRY_RUN_ROW(offsetof(struct doctor_args, common.dry_run), "list everything, without measuring"),
     {0},
 };
 
@@ -92,7 +92,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     print_backends();
     print_ops(a->plain_ops);
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
-    for (int i = 0; i < 2 && !a->dry_run; i++) {
+    for (int i = 0; i < 2 && !a->common.dry_run; i++) {
         double flops_per_s;
         TRY(ceiling_products(&cpu, ceiling_size_of(cpu.device), (struct precision){.dtype = dtypes[i]},
                              &flops_per_s));

@@ -185,7 +185,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct embed_args *a = args;
     TRY(check(a));
-    if (a->session.dry_run) {
+    if (a->session.common.dry_run) {
         return session_flags_plan(&a->session, ANSWER_EMBED);
     }
     struct session s;

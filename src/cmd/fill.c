@@ -90,7 +90,7 @@ static struct status fill_lines(struct session *s, const struct fill_args *a)
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct fill_args *a = args;
-    if (a->session.dry_run) {
+    if (a->session.common.dry_run) {
         return session_flags_plan(&a->session, ANSWER_FILL);
     }
     struct session s;

@@ -23,7 +23,7 @@ struct example_args {
         "init_checkpoint", AT(init_checkpoint), "PATH",                                                      \
         "start from this model: a checkpoint, an output directory, a directory as `transformers` writes "    \
         "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
-        OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help),                               \
+        OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR", output_help),                        \
         ENCODING_ROW(TUNE(encoding), "the files of text")
 
 /* Flags with the names that scripts of `transformers` have. */
@@ -41,7 +41,7 @@ struct example_args {
     MODEL_ROW,                                                                                               \
         OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                      \
                           "config.json for a model that has none; if it has one, both must agree"),          \
-        OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
+        OPTION_STRING_ROW("vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",                             \
                           "vocab.txt for a model that has none; if it has one, both must agree")
 
 #define FINETUNE_TRAINING_ROWS                                                                               \
@@ -89,7 +89,7 @@ struct example_args {
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, LOG_FREQ_HELP),                               \
         OPTION_INT_ROW("throughput_warmup_steps", TUNE(throughput_warmup_steps), "0", 0, 1e9,                \
                        "number of first steps that training_sequences_per_second does not count"),           \
-        RUN_LOG_ROWS, PROGRESS_BAR_ROW(AT(disable_progress_bar)), DRY_RUN_OF_TRAINING_ROW
+        RUN_LOG_ROWS, PROGRESS_BAR_ROW(AT(common.disable_progress_bar)), DRY_RUN_OF_TRAINING_ROW
 
 #define EXAMPLE_END_ROWS                                                                                     \
     FINETUNE_LOG_ROWS, OPTION_GROUP_ROW("flags of the replaced scripts"),                                    \
@@ -109,7 +109,7 @@ struct example_args {
                     "read the first line of a .csv or .tsv as a row; columns are then called 1, 2, ...")
 
 #define LOWER_CASE_ROW                                                                                       \
-    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),                                                    \
+    OPTION_FLAG_ROW("do_lower_case", AT(vocabulary.do_lower_case),                                           \
                     "lower-case text and strip accents; implied by an uncased model")
 #define WEIGHT_DECAY_ROW                                                                                     \
     OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW")

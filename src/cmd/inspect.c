@@ -24,7 +24,7 @@
 struct inspect_args {
     bool json;
     bool diff;
-    bool dry_run;
+    struct command_flags common;
     double atol, rtol;
 };
 
@@ -36,7 +36,7 @@ static const struct option options[] = {
                     "with --diff, count a and b as equal if |a - b| <= atol + rtol |b|"),
     OPTION_REAL_ROW("rtol", offsetof(struct inspect_args, rtol), "0", 0, 1e300,
                     "relative part of this tolerance"),
-    DRY_RUN_ROW(offsetof(struct inspect_args, dry_run), "print what PATH is, without reading it"),
+    DRY_RUN_ROW(offsetof(struct inspect_args, common.dry_run), "print what PATH is, without reading it"),
     {0},
 };
 
@@ -389,10 +389,10 @@ static struct status run_one(const struct inspect_args *a, const char *given)
     json_t *details = NULL;
     TRY(checkpoint_path(path, "%s", given));
     TRY(detect(&kind, path));
-    struct status s = a->dry_run ? status_ok() : kind->report(&details, path);
+    struct status s = a->common.dry_run ? status_ok() : kind->report(&details, path);
     if (!failed(s)) {
         json_t *report = json_pack("{s:s, s:o, s:o*}", "kind", kind->name, "path", json_text(path), "answers",
-                                   a->dry_run ? NULL : answers_of(kind, path));
+                                   a->common.dry_run ? NULL : answers_of(kind, path));
         json_object_update(report, details);
         s = print(report, a->json);
         json_decref(report);
@@ -409,7 +409,7 @@ static struct status run_inspect(const void *args, int n_positional, const char 
             a->diff ? "--diff compares two paths, not %d"
                     : "%d paths: one is shown, or two are compared with --diff",
             n_positional);
-    if (a->diff && !a->dry_run) {
+    if (a->diff && !a->common.dry_run) {
         return run_diff(a, positional);
     }
     for (int i = 0; i < n_positional; i++) {

@@ -10,6 +10,7 @@
 #include "corpus/input_files.h"
 #include "corpus/source_formats.h"
 #include "io/dir_lock.h"
+#include "text/tokenizer_open.h"
 #include "text/bpe_train.h"
 #include "text/vocab.h"
 #include "text/word_counter.h"
@@ -23,34 +24,33 @@
 struct vocab_args {
     const char *input;
     const char *kind, *pattern;
-    const char *vocab_file, *merge_file;
+    struct vocab_flags vocabulary;
     const char *format, *encoding, *text_field;
     struct option_given given;
     int64_t vocab_size;
     int64_t min_frequency;
     int64_t limit_alphabet;
     double alphabet_coverage;
-    bool do_lower_case;
     bool replace_invalid_utf8, allow_truncated_input, keep_layout;
     bool overwrite;
-    bool dry_run;
+    struct command_flags common;
 };
 
 static const struct option options[] = {
     OPTION_INPUT_ROW("input", offsetof(struct vocab_args, input), "PATH...",
                      "read these text files, or directories of them; more paths may follow", true),
-    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocab_file), "FILE",
+    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocabulary.vocab_file), "FILE",
                         "write the vocabulary to this file"),
     OPTION_CHOICE_ROW("kind", offsetof(struct vocab_args, kind), "wordpiece", "wordpiece|bpe",
                       "choose the kind. wordpiece: vocab.txt; bpe: byte-level BPE as vocab.json, with "
                       "merges.txt and tokenizer.json beside it"),
-    OPTION_STRING_ROW("merge_file", offsetof(struct vocab_args, merge_file), NULL, "FILE",
+    OPTION_STRING_ROW("merge_file", offsetof(struct vocab_args, vocabulary.merge_file), NULL, "FILE",
                       "bpe: write the merges to this file; default: merges.txt beside --vocab_file"),
     OPTION_CHOICE_ROW("pattern", offsetof(struct vocab_args, pattern), BPE_PATTERN_DEFAULT, BPE_PATTERN_NAMES,
                       "bpe: split text in this way before bytes are merged; also decides the special tokens"),
     OPTION_INT_ROW("vocab_size", offsetof(struct vocab_args, vocab_size), "30522", 6, 1000000,
                    "number of pieces, the special ones included"),
-    OPTION_FLAG_ROW("do_lower_case", offsetof(struct vocab_args, do_lower_case),
+    OPTION_FLAG_ROW("do_lower_case", offsetof(struct vocab_args, vocabulary.do_lower_case),
                     "lower-case the text and strip accents, for an uncased model"),
     OPTION_INT_ROW("min_frequency", offsetof(struct vocab_args, min_frequency), "2", 1, 1e15,
                    "minimum number of times that a piece occurs in the text"),
@@ -71,7 +71,7 @@ static const struct option options[] = {
     ALLOW_TRUNCATED_ROW(offsetof(struct vocab_args, allow_truncated_input)),
     OPTION_FLAG_ROW("overwrite", offsetof(struct vocab_args, overwrite),
                     "bpe: replace a merges.txt and a tokenizer.json that no flag names"),
-    DRY_RUN_ROW(offsetof(struct vocab_args, dry_run),
+    DRY_RUN_ROW(offsetof(struct vocab_args, common.dry_run),
                 "check the flags and list the input, but read and write nothing"),
     {0},
 };
@@ -157,7 +157,7 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
                                  struct progress *progress)
 {
     struct word_pass p = {.tally = tally,
-                          .lower_case = a->do_lower_case,
+                          .lower_case = a->vocabulary.do_lower_case,
                           .cuts_pieces = is_bpe(a),
                           .pattern = bpe_pattern_find(a->pattern),
                           .progress = progress,
@@ -194,9 +194,10 @@ static struct status write_vocab(const struct vocab_args *a, const struct buf *t
 {
     struct vocab v;
     TRY(vocab_init(&v, text->data, text->n, "the new vocabulary"));
-    struct status s = file_write_atomic(a->vocab_file, text->data, text->n);
+    struct status s = file_write_atomic(a->vocabulary.vocab_file, text->data, text->n);
     if (!failed(s)) {
-        log_info("wrote %s: %d pieces, hash %016llx", a->vocab_file, v.n, (unsigned long long)v.hash);
+        log_info("wrote %s: %d pieces, hash %016llx", a->vocabulary.vocab_file, v.n,
+                 (unsigned long long)v.hash);
     }
     vocab_fini(&v);
     return s;
@@ -258,15 +259,16 @@ static struct status check_beside(const struct vocab_args *a, const char *path)
 /* Finds the paths of the files next to --vocab_file. */
 static struct status find_bpe_paths(struct bpe_paths *p, const struct vocab_args *a)
 {
-    const char *slash = strrchr(a->vocab_file, '/');
-    int n = slash == NULL ? 0 : (int)(slash + 1 - a->vocab_file);
-    FAIL_IF(n > FILE_PATH_BYTES - 20 || (a->merge_file != NULL && strlen(a->merge_file) >= FILE_PATH_BYTES),
+    const char *slash = strrchr(a->vocabulary.vocab_file, '/');
+    int n = slash == NULL ? 0 : (int)(slash + 1 - a->vocabulary.vocab_file);
+    FAIL_IF(n > FILE_PATH_BYTES - 20 ||
+                (a->vocabulary.merge_file != NULL && strlen(a->vocabulary.merge_file) >= FILE_PATH_BYTES),
             STATUS_USAGE, "--vocab_file or --merge_file is longer than %d bytes", FILE_PATH_BYTES - 20);
-    snprintf(p->tokenizer, sizeof p->tokenizer, "%.*stokenizer.json", n, a->vocab_file);
-    if (a->merge_file != NULL) {
-        snprintf(p->merges, sizeof p->merges, "%s", a->merge_file);
+    snprintf(p->tokenizer, sizeof p->tokenizer, "%.*stokenizer.json", n, a->vocabulary.vocab_file);
+    if (a->vocabulary.merge_file != NULL) {
+        snprintf(p->merges, sizeof p->merges, "%s", a->vocabulary.merge_file);
     } else {
-        snprintf(p->merges, sizeof p->merges, "%.*smerges.txt", n, a->vocab_file);
+        snprintf(p->merges, sizeof p->merges, "%.*smerges.txt", n, a->vocabulary.vocab_file);
     }
     return status_ok();
 }
@@ -276,15 +278,16 @@ static struct status check_bpe_paths(const struct bpe_paths *p, const struct voc
 {
     TRY(input_files_check_output(&c->files, "--merge_file", p->merges));
     TRY(input_files_check_output(&c->files, "--vocab_file", p->tokenizer));
-    bool same = file_is_same_name(p->merges, a->vocab_file) ||
-                file_is_same_name(p->tokenizer, a->vocab_file) || file_is_same_name(p->merges, p->tokenizer);
+    bool same = file_is_same_name(p->merges, a->vocabulary.vocab_file) ||
+                file_is_same_name(p->tokenizer, a->vocabulary.vocab_file) ||
+                file_is_same_name(p->merges, p->tokenizer);
     FAIL_IF(same, STATUS_USAGE,
             "--vocab_file %s would be overwritten: --kind bpe writes three files, this one, %s and %s",
-            a->vocab_file, p->merges, p->tokenizer);
-    TRY(a->merge_file != NULL ? status_ok() : check_beside(a, p->merges));
+            a->vocabulary.vocab_file, p->merges, p->tokenizer);
+    TRY(a->vocabulary.merge_file != NULL ? status_ok() : check_beside(a, p->merges));
     TRY(check_beside(a, p->tokenizer));
-    TRY(a->dry_run ? status_ok() : file_check_output(p->merges, 0));
-    return a->dry_run ? status_ok() : file_check_output(p->tokenizer, 0);
+    TRY(a->common.dry_run ? status_ok() : file_check_output(p->merges, 0));
+    return a->common.dry_run ? status_ok() : file_check_output(p->tokenizer, 0);
 }
 
 static struct status write_bpe(const struct vocab_args *a, const struct bpe_train_result *made)
@@ -293,8 +296,8 @@ static struct status write_bpe(const struct vocab_args *a, const struct bpe_trai
     TRY(find_bpe_paths(&p, a));
     TRY(file_write_atomic(p.merges, made->merges.data, made->merges.n));
     TRY(file_write_atomic(p.tokenizer, made->tokenizer.data, made->tokenizer.n));
-    TRY(file_write_atomic(a->vocab_file, made->vocab.data, made->vocab.n));
-    log_info("wrote %s, %s and %s: %lld pieces", a->vocab_file, p.merges, p.tokenizer,
+    TRY(file_write_atomic(a->vocabulary.vocab_file, made->vocab.data, made->vocab.n));
+    log_info("wrote %s, %s and %s: %lld pieces", a->vocabulary.vocab_file, p.merges, p.tokenizer,
              (long long)made->n_pieces);
     return status_ok();
 }
@@ -321,7 +324,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     char place[FILE_PATH_BYTES];
     struct word_tally tally;
     TRY(dump_index_read(&c->files));
-    TRY(find_place(place, a->vocab_file));
+    TRY(find_place(place, a->vocabulary.vocab_file));
     TRY(word_tally_init(&tally, place, WORD_TALLY_MEMORY_WORDS));
     struct progress progress = progress_begin(true);
     int64_t n_words = 0;
@@ -363,15 +366,17 @@ static struct status lock_output(struct dir_lock *lock, const char *path)
 static struct status claim_outputs(struct dir_lock *lock, const struct vocab_args *a, const struct corpus *c)
 {
     struct bpe_paths paths;
-    TRY(input_files_check_output(&c->files, "--vocab_file", a->vocab_file));
+    TRY(input_files_check_output(&c->files, "--vocab_file", a->vocabulary.vocab_file));
     if (is_bpe(a)) {
         TRY(find_bpe_paths(&paths, a));
     }
-    TRY(a->dry_run ? status_ok() : file_make_parent(a->vocab_file));
-    TRY(a->dry_run || a->merge_file == NULL ? status_ok() : file_make_parent(a->merge_file));
-    TRY(a->dry_run ? status_ok() : lock_output(lock, is_bpe(a) ? paths.tokenizer : a->vocab_file));
+    TRY(a->common.dry_run ? status_ok() : file_make_parent(a->vocabulary.vocab_file));
+    TRY(a->common.dry_run || a->vocabulary.merge_file == NULL ? status_ok()
+                                                              : file_make_parent(a->vocabulary.merge_file));
+    TRY(a->common.dry_run ? status_ok()
+                          : lock_output(lock, is_bpe(a) ? paths.tokenizer : a->vocabulary.vocab_file));
     TRY(is_bpe(a) ? check_bpe_paths(&paths, a, c) : status_ok());
-    return a->dry_run ? status_ok() : file_check_output(a->vocab_file, 0);
+    return a->common.dry_run ? status_ok() : file_check_output(a->vocabulary.vocab_file, 0);
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
@@ -395,10 +400,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     struct dir_lock lock = {.fd = -1};
     s = claim_outputs(&lock, a, &c);
-    if (a->dry_run && !failed(s)) {
+    if (a->common.dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
                  (long long)a->vocab_size, (long long)(c.files.n - c.files.n_indexes),
-                 (double)c.files.total_bytes / 1e6, a->vocab_file);
+                 (double)c.files.total_bytes / 1e6, a->vocabulary.vocab_file);
     } else if (!failed(s)) {
         s = make_vocab(a, &c);
     }

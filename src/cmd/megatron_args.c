@@ -140,13 +140,13 @@ static struct status check_rates(const struct pretrain_options *o)
 
 static struct status check_files(const struct megatron_args *a)
 {
-    FAIL_IF(a->save != NULL && a->output_dir != NULL && strcmp(a->save, a->output_dir) != 0, STATUS_USAGE,
+    FAIL_IF(a->save != NULL && strcmp(a->save, a->run.run.common.output_dir) != 0, STATUS_USAGE,
             "--save %s and --output_dir %s are different directories, but checkpoints and log.jsonl go to "
             "the same one: leave out --output_dir",
-            a->save, a->output_dir);
+            a->save, a->run.run.common.output_dir);
     FAIL_IF(a->save != NULL && a->save_interval == 0, STATUS_USAGE,
             "--save needs --save-interval, the steps between checkpoints");
-    FAIL_IF(a->run.run.output_dir == NULL, STATUS_USAGE,
+    FAIL_IF(a->run.run.common.output_dir == NULL, STATUS_USAGE,
             "log.jsonl and report.html need a directory: give --save, --tensorboard-dir or --output_dir");
     FAIL_IF(a->run.load_universal && a->load == NULL, STATUS_USAGE,
             "--universal-checkpoint needs --load, the directory with it");
@@ -324,9 +324,9 @@ static struct status set_data(struct megatron_args *a)
 static struct status set_files(struct megatron_args *a)
 {
     struct pretrain_options *o = &a->run;
-    o->run.output_dir = a->output_dir != NULL ? a->output_dir
-                        : a->save != NULL     ? a->save
-                                              : o->megatron_log.tensorboard;
+    if (o->run.common.output_dir == NULL) {
+        o->run.common.output_dir = a->save != NULL ? a->save : o->megatron_log.tensorboard;
+    }
     o->run.skip_checkpoint = a->save == NULL;
     o->run.num_steps_per_checkpoint = a->save_interval;
     o->run.init_checkpoint = a->finetune ? a->load : NULL;
@@ -400,8 +400,8 @@ static struct status check_file(const struct command *c, struct megatron_args *a
 {
     const char *path = a->run.deepspeed_config;
     FAIL_IF(a->deepspeed && path == NULL, STATUS_USAGE, "--deepspeed needs --deepspeed_config, its JSON");
-    return path == NULL || (a->run.run.dry_run && missing_is(path)) ? status_ok()
-                                                                    : compare_file(c, a, n_ranks);
+    return path == NULL || (a->run.run.common.dry_run && missing_is(path)) ? status_ok()
+                                                                           : compare_file(c, a, n_ranks);
 }
 
 struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,

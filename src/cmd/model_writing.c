@@ -15,11 +15,11 @@ const struct option model_writing_flags[] = {
     OPTION_REQUIRED_ROW("model", offsetof(struct model_writing_flags, model), "PATH",
                         "a checkpoint or model directory, or another program's checkpoint"),
     INIT_CHECKPOINT_ROW,
-    OPTION_STRING_ROW("config_file", offsetof(struct model_writing_flags, config_file), NULL, "FILE",
+    OPTION_STRING_ROW("config_file", offsetof(struct model_writing_flags, given.config_file), NULL, "FILE",
                       "read the configuration from this file, if none is beside the weights"),
-    OPTION_STRING_ROW("vocab_file", offsetof(struct model_writing_flags, vocab_file), NULL, "FILE",
+    OPTION_STRING_ROW("vocab_file", offsetof(struct model_writing_flags, given.vocab_file), NULL, "FILE",
                       "read the vocabulary from this file, if none is beside the weights"),
-    OPTION_REQUIRED_ROW("output_dir", offsetof(struct model_writing_flags, output_dir), "DIR",
+    OPTION_REQUIRED_ROW("output_dir", offsetof(struct model_writing_flags, common.output_dir), "DIR",
                         "write the model into this directory; it may exist if it holds only an older "
                         "model of the same form, which is replaced"),
     OPTION_CHOICE_ROW("task", offsetof(struct model_writing_flags, task), NULL,
@@ -28,7 +28,7 @@ const struct option model_writing_flags[] = {
                       "or BertModel; by default all heads that the model has"),
     OPTION_INT_ROW("max_shard_size", offsetof(struct model_writing_flags, max_shard_size), "5e9", 1, 1e15,
                    "write a model of more than N bytes as several files: safetensors with an index"),
-    DRY_RUN_ROW(offsetof(struct model_writing_flags, dry_run),
+    DRY_RUN_ROW(offsetof(struct model_writing_flags, common.dry_run),
                 "read and check everything, and write nothing"),
     {0},
 };
@@ -79,15 +79,15 @@ static struct status write_contents(const struct model_writing *w, const struct 
     const struct model_progress *progress = contents->progress;
     enum model_task task = contents->task;
     load_report_print(report, m->path);
-    if (!f->dry_run) {
-        TRY(model_dir_save(f->output_dir, contents));
+    if (!f->common.dry_run) {
+        TRY(model_dir_save(f->common.output_dir, contents));
     }
-    fputs(f->dry_run ? "would write " : "wrote ", stdout);
-    log_put_text(stdout, f->output_dir);
+    fputs(f->common.dry_run ? "would write " : "wrote ", stdout);
+    log_put_text(stdout, f->common.output_dir);
     printf(": %s, %lld parameters, %d tensors\n", m->family->class_of(task),
            (long long)param_table_count(params), params->n);
-    if (w->verify && !f->dry_run) {
-        TRY(model_dir_verify(f->output_dir, contents));
+    if (w->verify && !f->common.dry_run) {
+        TRY(model_dir_verify(f->common.output_dir, contents));
         printf("read back: all weights%s are the same, bit by bit%s\n",
                progress == NULL ? "" : ", moments and steps",
                w->form.type == MODEL_DIR_F32 ? "" : ", in the type of the file");
@@ -128,7 +128,7 @@ static struct status write_stream(const struct model_writing *w, const struct mo
     TRY(model_dir_source_open(&source, m, params, task, &report));
     struct weight_source weights = model_dir_source_of(&source);
     contents.weights = &weights;
-    struct status s = w->flags->dry_run ? read_each(&weights, params) : status_ok();
+    struct status s = w->flags->common.dry_run ? read_each(&weights, params) : status_ok();
     s = failed(s) ? s : write_contents(w, m, &contents, &report);
     struct status read = model_dir_source_close(&source);
     return failed(s) ? s : read;
@@ -191,17 +191,18 @@ static void warn_of_modules(const char *model)
 /* `from` is the model, or the directory that its files are in. */
 static struct status check_own(const struct model_writing_flags *f, const char *from)
 {
-    return file_is_same(from, f->output_dir) ? status_error(STATUS_USAGE,
-                                                            "--output_dir %s is the --model %s, which the "
-                                                            "export would replace: choose another directory",
-                                                            f->output_dir, f->model)
-                                             : status_ok();
+    return file_is_same(from, f->common.output_dir)
+               ? status_error(STATUS_USAGE,
+                              "--output_dir %s is the --model %s, which the "
+                              "export would replace: choose another directory",
+                              f->common.output_dir, f->model)
+               : status_ok();
 }
 
 static struct status check_output(const struct model_writing *w)
 {
-    return w->flags->dry_run ? model_dir_check_place(w->flags->output_dir, w->form)
-                             : model_dir_check_output(w->flags->output_dir, w->form, 0);
+    return w->flags->common.dry_run ? model_dir_check_place(w->flags->common.output_dir, w->form)
+                                    : model_dir_check_output(w->flags->common.output_dir, w->form, 0);
 }
 
 /* A file or folder that is named by no --step is named by the checkpoint's. */
@@ -221,11 +222,10 @@ static struct status name_step(struct model_dir_form *form, const char *director
 struct status model_writing_run(struct model_writing *w)
 {
     const struct model_writing_flags *f = w->flags;
-    struct model_dir_given given = {.config_file = f->config_file, .vocab_file = f->vocab_file};
     struct model_dir m;
     TRY(check_own(f, f->model));
     TRY(w->with_progress ? status_ok() : check_output(w));
-    TRY(model_dir_open_given(&m, f->model, given));
+    TRY(model_dir_open_given(&m, f->model, f->given));
     if (model_dir_form_drops_rows(w->form)) {
         model_dir_drop_rows(&m);
     }
@@ -242,7 +242,7 @@ struct status model_writing_run(struct model_writing *w)
     if (!failed(s)) {
         warn_of_modules(f->model);
     }
-    if (!failed(s) && w->after != NULL && !f->dry_run) {
+    if (!failed(s) && w->after != NULL && !f->common.dry_run) {
         s = w->after(w, &m, task);
     }
     model_dir_close(&m);

@@ -7,10 +7,10 @@
 #include "model/model_dir.h"
 
 struct model_writing_flags {
-    const char *model, *config_file, *vocab_file;
-    const char *output_dir, *task;
+    const char *model, *task;
+    struct model_dir_given given;
     int64_t max_shard_size;
-    bool dry_run;
+    struct command_flags common;
 };
 
 extern const struct option model_writing_flags[];

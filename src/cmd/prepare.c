@@ -7,7 +7,6 @@
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"
 #include "text/script.h"
-#include "text/tokenizer_open.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,18 +15,17 @@
 struct prepare_args {
     const char *input, *input_files;
     struct option_given given;
-    const char *vocab_file;
-    const char *output_dir;
+    struct vocab_flags vocabulary;
     const char *input_format, *text_field, *encoding;
     const char *format;                                   /* a list of "store", "hdf5", "packed", "text" */
     const char *max_seq_length, *max_predictions_per_seq; /* lists */
     const char *keep_script, *dataset;
     struct prepare_documents_args documents;
-    bool do_lower_case;
     bool one_sentence_per_line;
     bool replace_invalid_utf8, allow_truncated_input, keep_gutenberg;
     bool overwrite, resume;
-    bool dry_run, check;
+    bool check;
+    struct command_flags common;
     bool packed, reference_names, whole_word_masks;
     bool drop_duplicates;
     double holdout_fraction, masked_lm_prob, short_seq_prob, save_seconds;
@@ -40,12 +38,12 @@ struct prepare_args {
 static const struct option options[] = {
     OPTION_INPUT_ROW("input", AT(input), "PATH...",
                      "text files, or directories of them; more paths may follow", false),
-    OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
+    OPTION_STRING_ROW("vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",
                       "vocab.txt, with one piece per line; not needed for --format text alone"),
     OPTION_STRING_ROW(
-        "output_dir", AT(output_dir), NULL, "DIR",
+        "output_dir", AT(common.output_dir), NULL, "DIR",
         "write all output, files of the vocabulary included, into this directory; it is made if missing"),
-    OPTION_BOOL_ROW("do_lower_case", AT(do_lower_case), NULL,
+    OPTION_BOOL_ROW("do_lower_case", AT(vocabulary.do_lower_case), NULL,
                     "lower-case text and strip accents, for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
         "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
@@ -74,7 +72,7 @@ static const struct option options[] = {
     OPTION_REAL_ROW("save_seconds", AT(save_seconds), "60", 0.001, 1e6,
                     "number of seconds between saved states, from which --resume continues"),
     DRY_RUN_ROW(
-        AT(dry_run),
+        AT(common.dry_run),
         "print what would be read and written, with time and space estimated from a sample; write nothing"),
     OPTION_FLAG_ROW("check", AT(check), "read and check all of the text, and write nothing"),
     OPTION_GROUP_ROW("output"),
@@ -113,7 +111,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("output_prefix", AT(documents.output_prefix), NULL, "PATH",
                       "begin the names of files with this path, instead of --output_dir: "
                       "PATH_KEY_document.bin, .idx and .json"),
-    MERGE_FILE_ROW(AT(documents.merge_file)),
+    MERGE_FILE_ROW(AT(vocabulary.merge_file)),
     OPTION_STRING_ROW("json_keys", AT(documents.json_keys), "text", "LIST",
                       "write the texts of these keys of a line of JSON, each key to its own files"),
     OPTION_FLAG_ROW("append_eod", AT(documents.append_eod),
@@ -232,8 +230,8 @@ static struct status name_set(struct prepare_set *set, const struct prepare_args
         n = snprintf(set->name, sizeof set->name,
                      "hdf5_lower_case_%d_seq_len_%" PRId64 "_max_pred_%" PRId64
                      "_masked_lm_prob_%g_random_seed_%" PRId64 "_dupe_factor_%" PRId64 "%s/%s",
-                     a->do_lower_case, s->max_seq_length, s->max_predictions_per_seq, s->masked_lm_prob,
-                     a->seed, s->dupe_factor, s->packed ? "_packed" : "", a->dataset);
+                     a->vocabulary.do_lower_case, s->max_seq_length, s->max_predictions_per_seq,
+                     s->masked_lm_prob, a->seed, s->dupe_factor, s->packed ? "_packed" : "", a->dataset);
     } else if (is_only) {
         n = 0;
         set->name[0] = '\0';
@@ -314,7 +312,7 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
         .inputs = inputs,
         .n_inputs = n_inputs,
         .source = source_options(a),
-        .output_dir = a->output_dir,
+        .common = a->common,
         .pass = {.tokenizer = t,
                  .one_sentence_per_line = a->one_sentence_per_line,
                  .holdout_fraction = a->holdout_fraction,
@@ -326,7 +324,6 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
         .sets = sets,
         .overwrite = a->overwrite,
         .resume = a->resume,
-        .dry_run = a->dry_run,
         .check = a->check,
     };
     TRY(choose_format(a, &c.source.format));
@@ -363,7 +360,8 @@ static struct status check_documents(const struct prepare_args *a)
     FAIL_IF(flag != NULL, STATUS_USAGE, "--%s cannot be combined with --format " DOCUMENT_STORE_FORMAT, flag);
     FAIL_IF(is_given(a, "text_field") && is_given(a, "json_keys"), STATUS_USAGE,
             "--text_field and --json_keys both name the text of a line; give one");
-    FAIL_IF(a->output_dir == NULL && is_given(a, "holdout_fraction") && a->holdout_fraction > 0, STATUS_USAGE,
+    FAIL_IF(a->common.output_dir == NULL && is_given(a, "holdout_fraction") && a->holdout_fraction > 0,
+            STATUS_USAGE,
             "--holdout_fraction needs --output_dir DIR, which gets the stores train and heldout");
     return status_ok();
 }
@@ -373,19 +371,19 @@ static struct status run_documents(const struct prepare_args *a, int n_inputs, c
     struct document_store_config c = {.inputs = inputs,
                                       .n_inputs = n_inputs,
                                       .source = source_options(a),
-                                      .output_dir = a->output_dir,
-                                      .holdout_fraction = a->output_dir == NULL ? 0 : a->holdout_fraction,
+                                      .common = a->common,
+                                      .holdout_fraction =
+                                          a->common.output_dir == NULL ? 0 : a->holdout_fraction,
                                       .seed = (uint64_t)a->seed,
                                       .cleaning = cleaning_config(a),
                                       .overwrite = a->overwrite,
-                                      .dry_run = a->dry_run,
                                       .check = a->check};
     TRY(check_documents(a));
     TRY(choose_format(a, &c.source.format));
     TRY(choose_scripts(a, &c.cleaning.scripts));
     return n_inputs == 0
                ? missing("input", "PATH...", "files of text, or directories of them")
-               : prepare_documents(&a->documents, a->vocab_file,
+               : prepare_documents(&a->documents, &a->vocabulary,
                                    is_given(a, "text_field") ? a->text_field : a->documents.json_keys, &c);
 }
 
@@ -401,16 +399,16 @@ static struct status run_on(const struct prepare_args *a, int n_inputs, const ch
     if (n_inputs == 0) {
         return missing("input", "PATH...", "text files, or directories of them");
     }
-    if (a->output_dir == NULL) {
+    if (a->common.output_dir == NULL) {
         return missing("output_dir", "DIR", "directory for all output; made if missing");
     }
     if (!formats.store && !formats.hdf5 && !formats.packed) {
         return run_with(a, &formats, NULL, n_inputs, inputs);
     }
-    if (a->vocab_file == NULL) {
+    if (a->vocabulary.vocab_file == NULL) {
         return missing("vocab_file", "FILE", "vocab.txt, one piece per line; `kiln vocab` makes it");
     }
-    TRY(tokenizer_open_vocabulary(&t, a->vocab_file, a->do_lower_case));
+    TRY(tokenizer_open_flags(&t, &a->vocabulary));
     struct status s = run_with(a, &formats, &t, n_inputs, inputs);
     tokenizer_fini(&t);
     return s;

@@ -123,14 +123,13 @@ static struct status parse_keys(struct keys *k, const char *list)
     return status_ok();
 }
 
-static struct status open_tokenizer(struct tokenizer *t, const char *vocab_file,
+static struct status open_tokenizer(struct tokenizer *t, const struct vocab_flags *vocabulary,
                                     const struct prepare_documents_args *a)
 {
     FAIL_IF(
-        vocab_file == NULL, STATUS_USAGE,
+        vocabulary->vocab_file == NULL, STATUS_USAGE,
         "kiln prepare needs --vocab_file FILE: vocab.json with --merge_file merges.txt, or tokenizer.json");
-    TRY(a->merge_file != NULL ? tokenizer_open_merges(t, vocab_file, a->merge_file)
-                              : tokenizer_open_vocabulary(t, vocab_file, false));
+    TRY(tokenizer_open_flags(t, vocabulary));
     t->parses_special &=
         !a->no_parse_special_tokens && strcmp(a->tokenizer_type, DOCUMENT_STORE_PLAIN_ONE) != 0;
     struct status s =
@@ -148,7 +147,7 @@ static struct status write_stores(const struct prepare_documents_args *a, struct
     c->append_end = a->append_eod;
     c->output_prefix = a->output_prefix;
     TRY(document_store_write(&report, c));
-    if (!c->dry_run) {
+    if (!c->common.dry_run) {
         prepare_report_text(&report.read, report.total_bytes);
     }
     if (c->check) {
@@ -160,15 +159,15 @@ static struct status write_stores(const struct prepare_documents_args *a, struct
 static struct status check_place(const struct prepare_documents_args *a,
                                  const struct document_store_config *c)
 {
-    FAIL_IF(a->output_prefix == NULL && c->output_dir == NULL && !c->check, STATUS_USAGE,
+    FAIL_IF(a->output_prefix == NULL && c->common.output_dir == NULL && !c->check, STATUS_USAGE,
             "kiln prepare --format " DOCUMENT_STORE_FORMAT
             " needs --output_prefix PATH, with which the names of its files begin, or --output_dir DIR");
-    FAIL_IF(a->output_prefix != NULL && c->output_dir != NULL, STATUS_USAGE,
+    FAIL_IF(a->output_prefix != NULL && c->common.output_dir != NULL, STATUS_USAGE,
             "give --output_prefix or --output_dir, not both: the second makes DIR/train and DIR/heldout");
     return status_ok();
 }
 
-struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,
+struct status prepare_documents(const struct prepare_documents_args *a, const struct vocab_flags *vocabulary,
                                 const char *keys_list, struct document_store_config *c)
 {
     struct keys keys;
@@ -176,24 +175,25 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
     TRY(check_place(a, c));
     c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
                                                   .memory_bytes = (uint64_t)a->shuffle_memory_mb << 20};
-    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0 || c->check || c->output_dir != NULL),
+    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0 || c->check || c->common.output_dir != NULL),
             STATUS_USAGE, "--%s cannot be combined with --merge, whose inputs are stores of tokens",
             a->append_eod          ? "append_eod"
             : a->max_bad_lines > 0 ? "max_bad_lines"
             : c->check             ? "check"
                                    : "output_dir");
     if (a->merge) {
-        return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite, c->dry_run);
+        return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite,
+                              c->common.dry_run);
     }
     TRY(parse_keys(&keys, keys_list));
-    FAIL_IF(keys.n > 1 && c->output_dir != NULL, STATUS_USAGE,
+    FAIL_IF(keys.n > 1 && c->common.output_dir != NULL, STATUS_USAGE,
             "--output_dir has one store to train on: give one key, or --output_prefix");
     c->source.json_keys = keys.list;
     c->source.n_json_keys = keys.n;
-    if (c->check && vocab_file == NULL) {
+    if (c->check && vocabulary->vocab_file == NULL) {
         return write_stores(a, c);
     }
-    TRY(open_tokenizer(&t, vocab_file, a));
+    TRY(open_tokenizer(&t, vocabulary, a));
     c->tokenizer = &t;
     struct status s = write_stores(a, c);
     tokenizer_fini(&t);

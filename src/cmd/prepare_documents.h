@@ -4,6 +4,7 @@
 #define KILN_CMD_PREPARE_DOCUMENTS_H
 
 #include "corpus/document_store.h"
+#include "text/tokenizer_open.h"
 
 struct prepare_word {
     const char *text; /* [n] borrowed */
@@ -32,7 +33,7 @@ struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHAS
                                    const char *lengths, const char *predictions);
 
 struct prepare_documents_args {
-    const char *merge_file, *tokenizer_type, *json_keys, *output_prefix, *dataset_impl, *eod_token;
+    const char *tokenizer_type, *json_keys, *output_prefix, *dataset_impl, *eod_token;
     bool append_eod, merge, no_parse_special_tokens;
     int64_t max_bad_lines, shuffle_documents, shuffle_memory_mb;
 };
@@ -41,7 +42,7 @@ struct prepare_documents_args {
 extern const char prepare_documents_flags[];
 
 /* Fills in what is left of `c`: tokenizer, the keys of the list, prefix; and runs.  STATUS_USAGE. */
-struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,
+struct status prepare_documents(const struct prepare_documents_args *a, const struct vocab_flags *vocabulary,
                                 const char *keys_list, struct document_store_config *c);
 
 #endif

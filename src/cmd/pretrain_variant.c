@@ -149,7 +149,7 @@ static struct status apply_deepspeed(const struct command *c, struct pretrain_ar
         option_set_default(c, a, "adam_eps", "1e-8"); /* torch's */
     }
     /* a dry run lists a missing file */
-    return o->run.dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
+    return o->run.common.dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
 }
 
 static bool is_decoder(const struct pretrain_args *a)

@@ -167,7 +167,7 @@ static struct status ask(const struct ask_args *a, struct reading *r, int n_ques
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct ask_args *a = args;
-    if (a->session.dry_run) {
+    if (a->session.common.dry_run) {
         return session_flags_plan(&a->session, ANSWER_ASK);
     }
     FAIL_IF(a->context == NULL && n_positional == 0, STATUS_USAGE,

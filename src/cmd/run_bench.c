@@ -24,7 +24,7 @@ struct bench_args {
     int64_t max_seq_length, min_seq_length, train_batch_size, steps;
     bool recompute;
     struct precision_flags precision;
-    bool dry_run;
+    struct command_flags common;
 };
 
 /* The device that the models run on. */
@@ -63,7 +63,7 @@ static const struct option options[] = {
                       "from the FLOPs and bytes of each op and the rates of the device"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write to this file which kernel computed each op, by dtype and shape"),
-    DRY_RUN_ROW(AT(dry_run), "print the planned work and memory"),
+    DRY_RUN_ROW(AT(common.dry_run), "print the planned work and memory"),
     {0},
 };
 
@@ -206,7 +206,7 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
            s.n_sequences, precision_name(at->precision), a->optimizer, (double)s.plan.net.n_params / 1e6,
            (double)s.plan.total_bytes / 0x1p20, s.useful_flops * 1e-9);
     TRY(standard_streams_flush());
-    if (a->dry_run) {
+    if (a->common.dry_run) {
         return status_ok();
     }
     if (at->machine != NULL) {
@@ -283,7 +283,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     TRY(precision_find(&at.precision, &a->precision, at.plain.device));
     print_place(&at.plain);
     at.watched = at.plain;
-    TRY(migration_log_open(&log, a->dry_run ? NULL : a->migration_log, "bench", &at.watched));
+    TRY(migration_log_open(&log, a->common.dry_run ? NULL : a->migration_log, "bench", &at.watched));
     struct status s = bench_models(a, &at);
     migration_log_close(&log, s);
     return s;

@@ -25,7 +25,6 @@ struct blimp_args {
     struct session_flags session;
     const char *input, *good_field, *bad_field, *masking, *json, *scores;
     int64_t limit;
-    bool disable_progress_bar;
 };
 
 #define AT(field) offsetof(struct blimp_args, field)
@@ -48,7 +47,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "scores", AT(scores), NULL, "FILE",
         "write a line of JSON for each pair: file, line, and the log-likelihood of both sentences"),
-    PROGRESS_BAR_ROW(AT(disable_progress_bar)),
+    PROGRESS_BAR_ROW(AT(session.common.disable_progress_bar)),
     {0},
 };
 
@@ -288,7 +287,7 @@ static struct status score_pairs(struct blimp *b, const struct input_files *f)
     for (int64_t i = 0; i < f->n; i++) {
         TRY(read_file(b, f->files[i].path));
     }
-    struct progress progress = progress_begin(!b->args->disable_progress_bar);
+    struct progress progress = progress_begin(!b->args->session.common.disable_progress_bar);
     int64_t start = clock_ns();
     TRY(likelihood_make(&b->texts));
     TRY(predict_run(&b->session.packer, &b->texts.request, &(struct predict_options){.progress = &progress}));
@@ -340,7 +339,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct blimp_args *a = args;
     struct input_files files = {0};
     struct input_paths inputs;
-    if (a->session.dry_run) {
+    if (a->session.common.dry_run) {
         return session_flags_plan(&a->session, ANSWER_BLIMP);
     }
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));

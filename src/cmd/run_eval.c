@@ -230,7 +230,7 @@ static struct status run_on(struct tensor_ranks *ranks, const struct eval_args *
     FAIL_IF(a->last_word && (a->context > 0 || a->stride > 0), STATUS_USAGE,
             "--last_word reads all of a text: leave out --context and --stride");
     TRY(session_flags_options(&o, &a->session, answer_of(a)));
-    if (a->session.dry_run) {
+    if (a->session.common.dry_run) {
         return tensor_ranks_plan(ranks, &a->session, answer_of(a), &o);
     }
     TRY(input_paths_init(&paths, a->input, NULL, n_positional, positional));
@@ -244,7 +244,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct eval_args *a = args;
     struct tensor_ranks ranks;
-    TRY(tensor_ranks_begin(&ranks, &command_eval, args, a->tensor_parallel, a->session.dry_run));
+    TRY(tensor_ranks_begin(&ranks, &command_eval, args, a->tensor_parallel, a->session.common.dry_run));
     return tensor_ranks_end(&ranks, run_on(&ranks, a, n_positional, positional));
 }
 

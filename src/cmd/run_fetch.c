@@ -10,16 +10,16 @@
 #include <string.h>
 
 struct fetch_args {
-    const char *output_dir, *language, *only, *url, *sha256, *md5, *sums, *unpack, *proxy, *mirror;
+    const char *language, *only, *url, *sha256, *md5, *sums, *unpack, *proxy, *mirror;
     int64_t tries, stall_timeout, max_bytes;
     double retry_wait;
-    bool dry_run;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct fetch_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("output_dir", AT(output_dir), "download", "DIR", "directory for all files"),
+    OPTION_STRING_ROW("output_dir", AT(common.output_dir), "download", "DIR", "directory for all files"),
     OPTION_STRING_ROW("language", AT(language), "en", "CODE",
                       "language of the dump or corpus, by Wikimedia's code: en, de, simple"),
     OPTION_STRING_ROW("only", AT(only), "", "PATTERN",
@@ -48,7 +48,8 @@ static const struct option options[] = {
     OPTION_INT_ROW("max_bytes", AT(max_bytes), "0", 0, 1e15,
                    "refuse a file of more bytes; 0: off, but a file of unknown length must leave a twentieth "
                    "of the disk free"),
-    DRY_RUN_ROW(AT(dry_run), "list the files, their sizes and where they go, without using the network"),
+    DRY_RUN_ROW(AT(common.dry_run),
+                "list the files, their sizes and where they go, without using the network"),
     {0},
 };
 
@@ -59,7 +60,7 @@ static struct status make_request(struct fetch_request *r, const struct fetch_ar
     FAIL_IF(a->sha256 != NULL && a->md5 != NULL, STATUS_USAGE,
             "--sha256 and --md5 cannot be combined; SHA-256 is the stronger one");
     *r = (struct fetch_request){
-        .directory = a->output_dir,
+        .directory = a->common.output_dir,
         .language = a->language,
         .mirror = a->mirror,
         .only = a->only,
@@ -94,12 +95,12 @@ static struct status fill_plan(struct fetch_plan *plan, const struct fetch_args 
 
 static struct status carry_out(struct fetch_plan *plan, const struct fetch_args *a)
 {
-    if (!a->dry_run) {
-        TRY(file_check_output_directory(a->output_dir, 0, 0));
+    if (!a->common.dry_run) {
+        TRY(file_check_output_directory(a->common.output_dir, 0, 0));
         stop_install();
         return fetch_run(plan);
     }
-    TRY(file_check_directory_path(a->output_dir, 0));
+    TRY(file_check_directory_path(a->common.output_dir, 0));
     for (size_t i = 0; i < plan->n; i++) {
         fetch_print_item(&plan->items[i]);
     }

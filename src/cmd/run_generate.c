@@ -323,7 +323,7 @@ static struct status run_on(struct tensor_ranks *ranks, const struct generate_ar
     TRY(session_flags_options(&o, &a->session, ANSWER_GENERATE));
     o.n_prompts = a->prompt != NULL ? 1 : a->batch_size;
     o.cache_bytes = (size_t)(a->cache_gib * 0x1p30);
-    if (a->session.dry_run) {
+    if (a->session.common.dry_run) {
         return tensor_ranks_plan(ranks, &a->session, ANSWER_GENERATE, &o);
     }
     TRY(tensor_ranks_open(ranks, &s, a->session.model, ANSWER_GENERATE, &o));
@@ -337,7 +337,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct generate_args *a = args;
     struct tensor_ranks ranks;
     (void)n_positional, (void)positional;
-    TRY(tensor_ranks_begin(&ranks, &command_generate, args, a->tensor_parallel, a->session.dry_run));
+    TRY(tensor_ranks_begin(&ranks, &command_generate, args, a->tensor_parallel, a->session.common.dry_run));
     return tensor_ranks_end(&ranks, run_on(&ranks, a));
 }
 

@@ -22,9 +22,10 @@
 #include <string.h>
 
 struct glue_args {
-    const char *model, *data_dir, *output_dir, *tasks, *encoding;
+    const char *model, *data_dir, *tasks, *encoding;
     int64_t seeds, seed;
-    bool resume_from_checkpoint, dry_run;
+    bool resume_from_checkpoint;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct glue_args, field)
@@ -36,7 +37,7 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("data_dir", AT(data_dir), "DIR",
                         "read the tasks from the directories CoLA, SST-2, MRPC, RTE and STS-B in this one"),
     OPTION_REQUIRED_ROW(
-        "output_dir", AT(output_dir), "DIR",
+        "output_dir", AT(common.output_dir), "DIR",
         "write glue.json, and the tables and runs of each task (TASK/seed_S), into this directory"),
     OPTION_STRING_ROW("tasks", AT(tasks), "cola,sst-2,mrpc,rte,sts-b", "LIST",
                       "run these tasks, separated by commas"),
@@ -46,7 +47,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of the first run"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "resume in --output_dir: finished runs are kept, an interrupted one is resumed"),
-    DRY_RUN_ROW(AT(dry_run),
+    DRY_RUN_ROW(AT(common.dry_run),
                 "check model, tables and flags, print the command of each task, and write nothing"),
     {0},
 };
@@ -195,7 +196,7 @@ static struct status write_part(const struct glue_args *a, const char *path, con
         file_map_close(&m);
         FAIL_IF(!same, STATUS_USAGE, "%s was made from other data; give another --output_dir", path);
     }
-    return a->dry_run ? status_ok() : file_write_atomic(path, lines->data, lines->n);
+    return a->common.dry_run ? status_ok() : file_write_atomic(path, lines->data, lines->n);
 }
 
 /* Turns a task into the tables that classify reads; in a dry run only reads it. */
@@ -204,12 +205,14 @@ static struct status make_tables(const struct glue_args *a, const struct task *t
     static const char *const names[N_PARTS] = {"train", "dev"};
     char path[FILE_PATH_BYTES];
     struct buf lines = {0};
-    TRY(file_make_path(path, "%s/%s", a->output_dir, t->directory));
-    struct status s = a->dry_run ? status_ok() : file_make_directories(path);
+    TRY(file_make_path(path, "%s/%s", a->common.output_dir, t->directory));
+    struct status s = a->common.dry_run ? status_ok() : file_make_directories(path);
     for (int part = 0; part < N_PARTS && !failed(s); part++) {
         buf_clear(&lines);
         s = read_part(&lines, a, t, part);
-        s = failed(s) ? s : file_make_path(path, "%s/%s/%s.jsonl", a->output_dir, t->directory, names[part]);
+        s = failed(s)
+                ? s
+                : file_make_path(path, "%s/%s/%s.jsonl", a->common.output_dir, t->directory, names[part]);
         s = failed(s) ? s : write_part(a, path, &lines);
     }
     buf_fini(&lines);
@@ -269,9 +272,9 @@ static struct status make_words(struct words *w, const struct glue_run *g, const
     words_add(w, "--train_batch_size=32");
     TRY(add_settings(w, g, t));
     words_add(w, "--init_checkpoint=%s", a->model);
-    words_add(w, "--output_dir=%s/%s", a->output_dir, t->directory);
-    words_add(w, "--train_file=%s/%s/train.jsonl", a->output_dir, t->directory);
-    words_add(w, "--predict_file=%s/%s/dev.jsonl", a->output_dir, t->directory);
+    words_add(w, "--output_dir=%s/%s", a->common.output_dir, t->directory);
+    words_add(w, "--train_file=%s/%s/train.jsonl", a->common.output_dir, t->directory);
+    words_add(w, "--predict_file=%s/%s/dev.jsonl", a->common.output_dir, t->directory);
     words_add(w, "--problem_type=%s", t->labels == NULL ? "regression" : "single_label_classification");
     words_add_list(w, (const char *const[]){"--do_train", "--do_eval", NULL});
     words_add(w, "--seed=%" PRId64, a->seed);
@@ -301,7 +304,7 @@ static struct status run_task(const struct glue_run *g, int i, bool only_check)
     struct status s = make_words(&w, g, g->tasks[i]);
     if (!failed(s) && only_check) {
         s = command_check(&command_classify, w.n, w.list);
-    } else if (!failed(s) && g->args->dry_run) {
+    } else if (!failed(s) && g->args->common.dry_run) {
         print_command(&w);
     } else if (!failed(s)) {
         log_info("%s", g->tasks[i]->directory);
@@ -318,7 +321,7 @@ static struct status report_task(json_t *all, double *score, const struct glue_a
 {
     char path[FILE_PATH_BYTES];
     json_t *root;
-    TRY(file_make_path(path, "%s/%s/seeds.json", a->output_dir, t->directory));
+    TRY(file_make_path(path, "%s/%s/seeds.json", a->common.output_dir, t->directory));
     TRY(json_read_object(&root, path));
     json_t *found = json_object_get(json_object_get(root, "metrics"), t->metric);
     bool has_mean = json_is_number(json_object_get(found, "mean"));
@@ -336,7 +339,7 @@ static struct status report(const struct glue_run *g)
     char path[FILE_PATH_BYTES];
     double score = 0, sum = 0;
     json_t *all = json_object();
-    struct status s = file_make_path(path, "%s/glue.json", g->args->output_dir);
+    struct status s = file_make_path(path, "%s/glue.json", g->args->common.output_dir);
     for (int i = 0; i < g->n && !failed(s); i++) {
         s = report_task(all, &score, g->args, g->tasks[i]);
         sum += score / g->n;
@@ -367,7 +370,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     for (int i = 0; i < g.n; i++) {
         TRY(run_task(&g, i, false));
     }
-    return g.args->dry_run ? status_ok() : report(&g);
+    return g.args->common.dry_run ? status_ok() : report(&g);
 }
 
 const struct command command_glue = {

@@ -28,7 +28,8 @@ struct launch_args {
     struct host_filter filter;
     int64_t num_ranks, ssh_port, max_restarts, min_hosts, cores_per_host;
     double backoff, grace;
-    bool no_ssh_check, as_rank, as_launcher, dry_run;
+    bool no_ssh_check, as_rank, as_launcher;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct launch_args, field)
@@ -78,8 +79,8 @@ static const struct option options[] = {
                    "continue without lost hosts while at least N are left; by default wait for all hosts"),
     OPTION_REAL_ROW("grace", AT(grace), "3", 0, 3600,
                     "number of seconds that the other ranks get to end after one has failed"),
-    DRY_RUN_ROW(AT(dry_run), "print the command line and the cores of each rank, and start nothing; "
-                             "--dry-run among COMMAND's flags does the same"),
+    DRY_RUN_ROW(AT(common.dry_run), "print the command line and the cores of each rank, and start nothing; "
+                                    "--dry-run among COMMAND's flags does the same"),
     OPTION_FLAG_ROW("as_rank", AT(as_rank),
                     "internal: run COMMAND as this process's rank (mpirun starts this)"),
     OPTION_FLAG_ROW("as_launcher", AT(as_launcher),
@@ -164,7 +165,7 @@ static struct status find_hosts(struct launch_job *job, const struct launch_args
 static struct status ask_hosts(struct launch_job *job, const struct program *p, const struct launch_args *a)
 {
     if (job->hosts.n == 0 || (a->no_ssh_check && job->is_remote) ||
-        ((a->dry_run || p->is_dry_run) && job->is_remote)) {
+        ((a->common.dry_run || p->is_dry_run) && job->is_remote)) {
         return status_ok();
     }
     struct host_answer *answers = calloc((size_t)job->hosts.n, sizeof *answers);
@@ -301,13 +302,11 @@ static struct status run(const void *args, int n_positional, const char *const *
         report_binding(&job);
         s = print_line(&job);
     }
-    if (!failed(s) && !a->dry_run && !p.is_dry_run) {
+    if (!failed(s) && !a->common.dry_run && !p.is_dry_run) {
         fflush(stdout);
         host_check_own_name();
         struct supervise how = {.job = &job,
-                                .output_dir = p.output_dir,
-                                .command = p.command,
-                                .can_resume = p.first_flag > 0,
+                                .program = &p,
                                 .max_restarts = a->max_restarts,
                                 .min_hosts = a->min_hosts,
                                 .backoff_s = a->backoff,

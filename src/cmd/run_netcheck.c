@@ -32,7 +32,8 @@ struct netcheck_args {
     struct host_filter filter;
     int64_t ssh_port, port, clients;
     double seconds;
-    bool serve, dry_run;
+    bool serve;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct netcheck_args, field)
@@ -52,7 +53,7 @@ static const struct option options[] = {
                       "require this network interface to be up on every host"),
     OPTION_INT_ROW("port", AT(port), NULL, 1, 65535,
                    "port for the tests, where a firewall opens only one; by default any free port"),
-    DRY_RUN_ROW(AT(dry_run), "read the hosts, and test nothing"),
+    DRY_RUN_ROW(AT(common.dry_run), "read the hosts, and test nothing"),
     OPTION_GROUP_ROW("used by kiln netcheck itself, on the hosts"),
     OPTION_FLAG_ROW("serve", AT(serve), "internal: answer tests"),
     OPTION_INT_ROW("clients", AT(clients), "1", 0, 1e6, "internal: number of tests after which --serve ends"),
@@ -411,7 +412,7 @@ static struct status check_hosts(const struct netcheck_args *a, const struct hos
 {
     size_t n = (size_t)hosts->n;
     FAIL_IF(n < 2, STATUS_USAGE, "--hostfile has one host, so there is no pair to test");
-    if (a->dry_run) {
+    if (a->common.dry_run) {
         log_info("%zu hosts, %zu pairs", n, n * (n - 1));
         return status_ok();
     }

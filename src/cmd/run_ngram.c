@@ -14,9 +14,11 @@
 #include <string.h>
 
 struct ngram_args {
-    const char *train, *input, *vocab_file, *merge_file;
+    struct vocab_flags vocabulary;
+    const char *train, *input;
     int64_t order;
-    bool json, dry_run, no_parse_special_tokens;
+    bool json, no_parse_special_tokens;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct ngram_args, field)
@@ -28,14 +30,14 @@ static const struct option options[] = {
         "with a \"text\" each, or a file of text"),
     OPTION_INPUT_ROW("input", AT(input), "PATH...",
                      "predict these texts, in any of the same forms; more paths may follow", true),
-    OPTION_REQUIRED_ROW("vocab_file", AT(vocab_file), "FILE",
+    OPTION_REQUIRED_ROW("vocab_file", AT(vocabulary.vocab_file), "FILE",
                         "tokenizer.json of the store and for texts, or vocab.json with --merge_file"),
-    MERGE_FILE_ROW(AT(merge_file)),
+    MERGE_FILE_ROW(AT(vocabulary.merge_file)),
     OPTION_INT_ROW("order", AT(order), "6", 1, NGRAM_MOST_ORDER,
                    "number of tokens of the longest n-gram: each token is predicted from one token fewer"),
     NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     JSON_OF_PATHS_ROW(AT(json)),
-    DRY_RUN_ROW(AT(dry_run), "read what is counted, say what memory it takes, and count nothing"),
+    DRY_RUN_ROW(AT(common.dry_run), "read what is counted, say what memory it takes, and count nothing"),
     {0},
 };
 
@@ -109,7 +111,7 @@ static struct status count_and_measure(struct tokenizer_scratch *t, const struct
 {
     struct buf stream = {0};
     struct kneser_ney k = {0};
-    TRY(a->dry_run ? status_ok() : text_ids_check(paths->paths, paths->n));
+    TRY(a->common.dry_run ? status_ok() : text_ids_check(paths->paths, paths->n));
     struct status s = text_ids_read(t, a->train, append_document, &stream);
     const int32_t *ids = (const int32_t *)(const void *)stream.data;
     int64_t n = (int64_t)(stream.n / sizeof *ids), start = clock_ns();
@@ -117,11 +119,11 @@ static struct status count_and_measure(struct tokenizer_scratch *t, const struct
         log_info("%s: %lld tokens, documents' beginnings included; counting them takes at most %zu MiB",
                  a->train, (long long)n, (stream.n + kneser_ney_most_bytes(n, (int)a->order)) / MIB + 1);
     }
-    if (!failed(s) && !a->dry_run) {
+    if (!failed(s) && !a->common.dry_run) {
         s = status_context(kneser_ney_init(&k, ids, n, (int)a->order, t->tokenizer->n), "--train %s",
                            a->train);
     }
-    if (!failed(s) && !a->dry_run) {
+    if (!failed(s) && !a->common.dry_run) {
         tell(&k, start);
         s = measure_paths(&k, t, paths, a);
     }
@@ -136,8 +138,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct input_paths paths;
     struct tokenizer t;
     struct tokenizer_scratch scratch;
-    TRY(a->merge_file == NULL ? tokenizer_open_vocabulary(&t, a->vocab_file, false)
-                              : tokenizer_open_merges(&t, a->vocab_file, a->merge_file));
+    TRY(tokenizer_open_flags(&t, &a->vocabulary));
     t.parses_special &= !a->no_parse_special_tokens;
     struct status s = tokenizer_scratch_init(&scratch, &t);
     if (!failed(s)) {

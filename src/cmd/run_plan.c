@@ -22,7 +22,8 @@ struct plan_args {
     int64_t micro_batch_size, train_batch_size, global_batch_size, interval;
     double memory_gb, products_tflops, copy_gb_s, link_gb_s;
     struct precision_flags precision;
-    bool sequence_parallel, recompute, skip_checkpoint, schedule, json, dry_run;
+    bool sequence_parallel, recompute, skip_checkpoint, schedule, json;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct plan_args, field)
@@ -85,7 +86,7 @@ static const struct option options[] = {
                     "rate of the links in GB/s each way, in a node and between nodes"),
     OPTION_GROUP_ROW("output"),
     OPTION_FLAG_ROW("json", AT(json), "print one JSON object: bytes, FLOPs and seconds"),
-    DRY_RUN_ROW(AT(dry_run), "predict no times, and measure nothing"),
+    DRY_RUN_ROW(AT(common.dry_run), "predict no times, and measure nothing"),
     {0},
 };
 
@@ -102,7 +103,7 @@ static struct status check_mesh(const struct plan_args *a)
     FAIL_IF(
         a->schedule && (a->mesh == NULL || a->json), STATUS_USAGE,
         "--schedule prints the turns of a mesh's stages as text: give --mesh TPxPPxDP, and leave out --json");
-    FAIL_IF(a->search > 0 && (a->global_batch_size == 0 || a->dry_run), STATUS_USAGE,
+    FAIL_IF(a->search > 0 && (a->global_batch_size == 0 || a->common.dry_run), STATUS_USAGE,
             "--search compares predicted times of one batch on all meshes: %s",
             a->global_batch_size == 0 ? "give --global_batch_size" : "leave out --dry-run");
     return status_ok();
@@ -173,7 +174,7 @@ static struct status find_rates(struct world_setup *s, const struct plan_args *a
         r->copy = 1e9 * a->copy_gb_s;
         return status_ok();
     }
-    if (!s->bench.config.net.device->is_host || a->dry_run) {
+    if (!s->bench.config.net.device->is_host || a->common.dry_run) {
         return status_ok();
     }
     TRY(backend_find(&here, s->machine->name));
@@ -219,7 +220,7 @@ static struct status plan_stages(struct world_plan plans[ZERO_STAGES], const str
     for (int stage = 0; stage < ZERO_STAGES; stage++) {
         TRY(world_plan_bytes(&plans[stage], s, world, stage, n_micro > 0 ? n_micro : 1));
     }
-    *has_times = n_micro > 0 && !a->dry_run;
+    *has_times = n_micro > 0 && !a->common.dry_run;
     return *has_times ? world_plan_times(&plans[a->zero], s) : status_ok();
 }
 
@@ -338,7 +339,7 @@ static struct status mesh_of(struct plan_mesh *p, const struct plan_args *a, con
                             .setup = setup,
                             .memory_bytes = memory_of(a, setup),
                             .config = setup->bench.config,
-                            .has_times = !a->dry_run};
+                            .has_times = !a->common.dry_run};
     p->config.ranks =
         (struct trainer_ranks){.cut = {.n_chunks = (int)a->chunks, .sequence_parallel = a->sequence_parallel},
                                .zero_stage = (int)a->zero};

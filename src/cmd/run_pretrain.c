@@ -28,14 +28,14 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW(
         "config_file", AT(config_file), "FILE",
         "model configuration (JSON, Hugging Face's keys), or the name of one in configs/, such as mini"),
-    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
+    OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR",
                         "write checkpoints and log.jsonl into this directory"),
     OPTION_STRING_ROW("init_checkpoint", AT(init_checkpoint), NULL, "PATH",
                       "start at step 0 from the weights of this model or checkpoint: kiln's, a "
                       "directory as `transformers` writes it, a file of PyTorch, or the prefix of a "
                       "TensorFlow checkpoint"),
     MODEL_ROW,
-    OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
+    OPTION_STRING_ROW("vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
     OPTION_STRING_ROW(
         "eval_input_dir", PRETRAIN(eval_input_dir), NULL, "DIR",
@@ -179,7 +179,7 @@ static const struct option options[] = {
                      "fills their [MASK]; needs the vocabulary"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
-    PROGRESS_BAR_ROW(AT(disable_progress_bar)),
+    PROGRESS_BAR_ROW(AT(common.disable_progress_bar)),
     DRY_RUN_OF_TRAINING_ROW,
     OPTION_ROWS_OF(settings_health, AT(health)),
     OPTION_ROWS_OF(settings_ranks, AT(ranks)),

@@ -10,13 +10,13 @@
 
 struct report_args {
     const char *output;
-    bool dry_run;
+    struct command_flags common;
 };
 
 static const struct option options[] = {
     OPTION_STRING_ROW("output", offsetof(struct report_args, output), "report.html", "FILE",
                       "write the page to this file"),
-    DRY_RUN_ROW(offsetof(struct report_args, dry_run), "read the logs, and write nothing"),
+    DRY_RUN_ROW(offsetof(struct report_args, common.dry_run), "read the logs, and write nothing"),
     {0},
 };
 
@@ -48,7 +48,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct report_args *a = args;
     TRY(check_output(a->output, n_positional, positional));
-    if (a->dry_run) {
+    if (a->common.dry_run) {
         return dry_run(n_positional, positional);
     }
     TRY(file_check_output(a->output, 0));

@@ -24,7 +24,7 @@ struct serve_args {
     int64_t port, batch_size, http_threads, max_connections, max_connections_per_address;
     int64_t max_concurrent_requests, max_queue_tokens;
     double cache_gib, max_body_mib, request_timeout_s, read_timeout_s, idle_timeout_s, shutdown_timeout_s;
-    bool dry_run;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct serve_args, field)
@@ -82,7 +82,7 @@ static const struct option options[] = {
                     "seconds that requests get to end after SIGTERM; a second one ends them at once"),
     OPTION_STRING_ROW("access_log", AT(access_log), NULL, "FILE",
                       "append a JSON line for each request, without texts; - for standard error"),
-    DRY_RUN_ROW(AT(dry_run), "check the models and print the memory that they need; open no port"),
+    DRY_RUN_ROW(AT(common.dry_run), "check the models and print the memory that they need; open no port"),
     {0},
 };
 
@@ -348,7 +348,7 @@ static struct status run_with(const struct serve_args *a, struct keys *keys)
             "there is nothing to serve: give --model DIR, or --watch DIR");
     TRY(service_options_of(&so, a, &models, &runs));
     TRY(read_keys(keys, a->api_key_file));
-    if (a->dry_run) {
+    if (a->common.dry_run) {
         return print_plan(&so);
     }
     struct access_log log;

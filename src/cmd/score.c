@@ -12,12 +12,13 @@
 
 struct score_args {
     const char *encoding;
-    bool dry_run;
+    struct command_flags common;
 };
 
 static const struct option options[] = {
     ENCODING_ROW(offsetof(struct score_args, encoding), "DATASET.json"),
-    DRY_RUN_ROW(offsetof(struct score_args, dry_run), "check both files, and print what would be scored"),
+    DRY_RUN_ROW(offsetof(struct score_args, common.dry_run),
+                "check both files, and print what would be scored"),
     {0},
 };
 
@@ -41,7 +42,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     (void)n_positional;
     const struct score_args *a = args;
-    if (a->dry_run) {
+    if (a->common.dry_run) {
         return dry_run(positional[0], a->encoding, positional[1]);
     }
     struct squad_scores scores;

@@ -8,13 +8,13 @@
 
 const struct option session_flags[] = {
     INIT_CHECKPOINT_ROW,
-    OPTION_STRING_ROW("vocab_file", offsetof(struct session_flags, vocab_file), NULL, "FILE",
+    OPTION_STRING_ROW("vocab_file", offsetof(struct session_flags, given.vocab_file), NULL, "FILE",
                       "read the vocabulary from this file, for a model that has none or an empty one"),
     DEVICE_ROW(offsetof(struct session_flags, device)),
     OPTION_CHOICE_ROW("dtype", offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16|int8",
                       "compute in this number format; fp16 only on cuda; int8 only for decoders on "
                       "the cpu: matrices in int8 with a scale for each row, all else in bf16"),
-    DRY_RUN_ROW(offsetof(struct session_flags, dry_run),
+    DRY_RUN_ROW(offsetof(struct session_flags, common.dry_run),
                 "check the model, print what it needs, and read no text"),
     {0},
 };
@@ -24,7 +24,7 @@ struct status session_flags_options(struct session_options *o, const struct sess
 {
     TRY(session_options_find(o, f->device, f->dtype));
     o->batching = answer_kind_of(answer)->batching;
-    o->vocab_file = f->vocab_file;
+    o->given = f->given;
     return status_ok();
 }
 
@@ -58,7 +58,7 @@ static struct status check_head(const struct session_flags *f, enum model_task t
     if (task == MODEL_TASK_ENCODER) {
         return status_ok(); /* every model has one */
     }
-    TRY(model_dir_open_given(&m, f->model, (struct model_dir_given){.vocab_file = f->vocab_file}));
+    TRY(model_dir_open_given(&m, f->model, f->given));
     struct status s = answer_kind_explain(check_names(&m, task), m.task, task);
     model_dir_close(&m);
     return s;

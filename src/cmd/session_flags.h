@@ -7,8 +7,9 @@
 #include "serve/session.h"
 
 struct session_flags {
-    const char *model, *vocab_file, *device, *dtype;
-    bool dry_run;
+    const char *model, *device, *dtype;
+    struct model_dir_given given;
+    struct command_flags common;
 };
 
 /* The flags, with the struct at `at` in the command's own; the model's has the command's own help. */

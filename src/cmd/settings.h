@@ -10,7 +10,8 @@
 
 #define DRY_RUN_ROW(at, help) OPTION_FLAG_ROW("dry-run", at, help)
 #define DRY_RUN_OF_TRAINING_ROW                                                                              \
-    DRY_RUN_ROW(AT(dry_run), "check everything, print the planned work and memory, and write nothing")
+    DRY_RUN_ROW(AT(common.dry_run), "check everything, print the planned work and memory, and write "        \
+                                    "nothing")
 
 #define DEVICE_ROW(at)                                                                                       \
     OPTION_CHOICE_ROW("device", at, "auto", "auto|cpu|cuda",                                                 \

@@ -12,29 +12,30 @@
 #include <string.h>
 
 struct tokenize_args {
-    const char *vocab_file, *merge_file, *model;
-    bool do_lower_case, parse_special_tokens, no_parse_special_tokens, decode;
-    bool dry_run;
+    struct vocab_flags vocabulary;
+    const char *model;
+    bool parse_special_tokens, no_parse_special_tokens, decode;
+    struct command_flags common;
 };
 
 static const struct option options[] = {
     OPTION_STRING_ROW(
-        "vocab_file", offsetof(struct tokenize_args, vocab_file), NULL, "FILE",
+        "vocab_file", offsetof(struct tokenize_args, vocabulary.vocab_file), NULL, "FILE",
         "vocab.txt of WordPiece, tokenizer.json of a byte-level BPE, or vocab.json with --merge_file"),
     OPTION_STRING_ROW("model", offsetof(struct tokenize_args, model), NULL, "DIR",
                       "use the tokenizer of this model directory, instead of --vocab_file"),
     OPTION_FLAG_ROW("decode", offsetof(struct tokenize_args, decode),
                     "turn lines of ids, with spaces between them, back into lines of text"),
-    OPTION_STRING_ROW("merge_file", offsetof(struct tokenize_args, merge_file), NULL, "FILE",
+    OPTION_STRING_ROW("merge_file", offsetof(struct tokenize_args, vocabulary.merge_file), NULL, "FILE",
                       "merges.txt of a byte-level BPE, whose --vocab_file is vocab.json"),
-    OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
+    OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, vocabulary.do_lower_case),
                     "lower-case text and strip accents, for the vocabulary of an uncased model"),
     OPTION_FLAG_ROW(
         "parse_special_tokens", offsetof(struct tokenize_args, parse_special_tokens),
         "read \"[SEP]\" and the like in a text as special tokens, as a byte-level BPE does anyway; WordPiece "
         "reads them as text by default"),
     NO_PARSE_SPECIAL_ROW(offsetof(struct tokenize_args, no_parse_special_tokens)),
-    DRY_RUN_ROW(offsetof(struct tokenize_args, dry_run),
+    DRY_RUN_ROW(offsetof(struct tokenize_args, common.dry_run),
                 "check the vocabulary, print what would be done, and read no text"),
     {0},
 };
@@ -127,23 +128,15 @@ static struct status tokenize_lines(struct tokenizer_scratch *scratch, bool deco
 static struct status open_tokenizer(struct tokenizer *t, const struct tokenize_args *a)
 {
     int64_t max_length;
-    FAIL_IF((a->vocab_file == NULL) == (a->model == NULL), STATUS_USAGE,
+    FAIL_IF((a->vocabulary.vocab_file == NULL) == (a->model == NULL), STATUS_USAGE,
             "kiln tokenize needs --vocab_file FILE, or --model DIR with the tokenizer");
-    FAIL_IF(a->model != NULL && (a->merge_file != NULL || a->do_lower_case), STATUS_USAGE,
-            "--%s belongs to --vocab_file: the files of --model say what the tokenizer is",
-            a->do_lower_case ? "do_lower_case" : "merge_file");
+    FAIL_IF(a->model != NULL && (a->vocabulary.merge_file != NULL || a->vocabulary.do_lower_case),
+            STATUS_USAGE, "--%s belongs to --vocab_file: the files of --model say what the tokenizer is",
+            a->vocabulary.do_lower_case ? "do_lower_case" : "merge_file");
     if (a->model != NULL) {
         return tokenizer_open_directory(t, &max_length, a->model);
     }
-    if (a->merge_file == NULL) {
-        return tokenizer_open_vocabulary(t, a->vocab_file, a->do_lower_case);
-    }
-    TRY(tokenizer_open_merges(t, a->vocab_file, a->merge_file));
-    struct status s = tokenizer_set_lower_case(t, a->do_lower_case);
-    if (failed(s)) {
-        tokenizer_fini(t);
-    }
-    return s;
+    return tokenizer_open_flags(t, &a->vocabulary);
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
@@ -152,10 +145,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct tokenize_args *a = args;
     struct tokenizer t;
     TRY(open_tokenizer(&t, a));
-    if (a->dry_run) {
+    if (a->common.dry_run) {
         log_info("%s is valid: %d pieces, hash %016llx; would write %s ids of each line of standard input",
-                 a->model != NULL ? a->model : a->vocab_file, t.n, (unsigned long long)t.hash,
-                 a->do_lower_case ? "uncased" : "cased");
+                 a->model != NULL ? a->model : a->vocabulary.vocab_file, t.n, (unsigned long long)t.hash,
+                 a->vocabulary.do_lower_case ? "uncased" : "cased");
         tokenizer_fini(&t);
         return status_ok();
     }

@@ -62,7 +62,7 @@ static struct status train_in_mesh(const struct train_command *t, struct run_set
         s->ranks.mesh = mesh_of_replicas(world);
         return t->train(t, s);
     }
-    TRY(rank_run_mesh(&s->ranks.mesh, t->mesh, world, !s->dry_run));
+    TRY(rank_run_mesh(&s->ranks.mesh, t->mesh, world, !s->common.dry_run));
     struct status status = t->train(t, s);
     mesh_close(&s->ranks.mesh);
     return status;

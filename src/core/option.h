@@ -76,6 +76,12 @@ struct option {
     const struct option *rows; /* OPTION_ROWS */
 };
 
+/* Flags that most commands have; a command's own struct holds them as `common`. */
+struct command_flags {
+    const char *output_dir;
+    bool dry_run, disable_progress_bar;
+};
+
 /* Short forms of table rows: each leaves out the fields that its kind of flag lacks.  An empty default is
  * NULL. */
 #define OPTION_GROUP_ROW(help_)                                                                              \

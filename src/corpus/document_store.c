@@ -54,18 +54,19 @@ static struct status name_output(struct run *r, int i)
 {
     const struct document_store_config *c = r->config;
     char *prefix = r->report->prefixes[i];
-    int n = c->output_dir == NULL
-                ? snprintf(prefix, FILE_PATH_BYTES, "%s_%s_document", c->output_prefix, key_of(c, i))
-                : snprintf(prefix, FILE_PATH_BYTES, "%s/%s", c->output_dir, i == 0 ? "train" : "heldout");
+    int n =
+        c->common.output_dir == NULL
+            ? snprintf(prefix, FILE_PATH_BYTES, "%s_%s_document", c->output_prefix, key_of(c, i))
+            : snprintf(prefix, FILE_PATH_BYTES, "%s/%s", c->common.output_dir, i == 0 ? "train" : "heldout");
     FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is too long",
-            c->output_dir == NULL ? c->output_prefix : c->output_dir);
+            c->common.output_dir == NULL ? c->output_prefix : c->common.output_dir);
     return document_output_name(&r->stores[i].output, prefix);
 }
 
 static struct status claim_output(struct run *r, int i)
 {
     const struct document_store_config *c = r->config;
-    bool is_dry = c->dry_run || c->check;
+    bool is_dry = c->common.dry_run || c->check;
     enum document_output_rule rule = c->overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW;
     TRY(name_output(r, i));
     TRY(is_dry ? status_ok() : file_make_parent(r->report->prefixes[i]));
@@ -273,11 +274,11 @@ static struct status check_outputs(const struct run *r)
             STATUS_DATA, "the input has no text");
     for (int i = 0; i < r->n_stores && !c->check; i++) {
         FAIL_IF(document_output_count(&r->stores[i].output) == 0, STATUS_DATA,
-                c->output_dir != NULL && i == 1
+                c->common.output_dir != NULL && i == 1
                     ? "nothing can be held out of a text this short: give more text, or "
                       "--holdout_fraction 0 to hold out nothing"
                     : "no line of the input has a text with tokens for the key %s",
-                key_of(c, c->output_dir != NULL ? 0 : i));
+                key_of(c, c->common.output_dir != NULL ? 0 : i));
     }
     return status_ok();
 }
@@ -292,9 +293,9 @@ static struct status finish(struct run *r)
         TRY(document_output_finish(&r->stores[i].output, info));
         r->report->n_stores++;
     }
-    return r->config->check || r->config->output_dir == NULL
+    return r->config->check || r->config->common.output_dir == NULL
                ? status_ok()
-               : tokenizer_files_write(t, r->config->output_dir);
+               : tokenizer_files_write(t, r->config->common.output_dir);
 }
 
 static struct status read_and_write(struct run *r)
@@ -318,14 +319,14 @@ static struct status claim_and_run(struct run *r)
 {
     const struct document_store_config *c = r->config;
     r->report->total_bytes = r->corpus.files.total_bytes;
-    r->n_stores = c->output_dir != NULL       ? 1 + (c->holdout_fraction > 0)
-                  : c->source.n_json_keys > 1 ? c->source.n_json_keys
-                                              : 1;
+    r->n_stores = c->common.output_dir != NULL ? 1 + (c->holdout_fraction > 0)
+                  : c->source.n_json_keys > 1  ? c->source.n_json_keys
+                                               : 1;
     plan_heldout(r);
     for (int i = 0; i < r->n_stores; i++) {
         TRY(claim_output(r, i));
     }
-    if (!c->dry_run) {
+    if (!c->common.dry_run) {
         return read_and_write(r);
     }
     log_info("would read %" PRId64 " files, %.1f MB, and write %s.bin and .idx; nothing was written",
@@ -346,7 +347,7 @@ struct status document_store_write(struct document_store_report *report,
         r->stores[i].output.lock.fd = -1;
     }
     r->start_ns = clock_ns();
-    r->progress = progress_begin(!c->dry_run);
+    r->progress = progress_begin(!c->common.dry_run);
     source.keeps_layout = source.leaves_out_others = true;
     struct status s = corpus_open(&r->corpus, c->inputs, c->n_inputs, source);
     s = failed(s) ? s : claim_and_run(r);

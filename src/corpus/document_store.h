@@ -10,6 +10,7 @@
 #ifndef KILN_CORPUS_DOCUMENT_STORE_H
 #define KILN_CORPUS_DOCUMENT_STORE_H
 
+#include "core/option.h"
 #include "corpus/document_shuffle.h"
 #include "corpus/pass_state.h"
 
@@ -30,7 +31,7 @@ struct document_store_config {
     struct source_options source;      /* with json_keys; keeps_layout is set here */
     const struct tokenizer *tokenizer; /* borrowed; NULL: `check` without tokens */
     const char *output_prefix;         /* NULL: output_dir */
-    const char *output_dir;
+    struct command_flags common;
     bool append_end;         /* the tokenizer's end token, to each text that has tokens */
     double holdout_fraction; /* of the documents, or of their parts where they are few; with output_dir */
     uint64_t seed;           /* seed of what is held out */
@@ -40,7 +41,7 @@ struct document_store_config {
      * read. */
     struct document_shuffle_config shuffle;
     bool overwrite;
-    bool dry_run, check; /* write nothing: dry_run lists the input, check reads all of it */
+    bool check; /* nothing is written, but all of the input is read; dry_run lists it */
 };
 
 struct document_store_report {

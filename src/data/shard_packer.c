@@ -34,7 +34,7 @@ struct input {
 
 static struct status out_of_memory(const struct packing_run *r)
 {
-    return status_error(STATUS_MEMORY, "out of memory for packing %s", r->packer->config.input_dir);
+    return status_error(STATUS_MEMORY, "out of memory for packing %s", r->packer->config.from);
 }
 
 static struct status check_shape(const struct shard_shape *shape, const char *path)
@@ -48,7 +48,7 @@ static struct status check_shape(const struct shard_shape *shape, const char *pa
 static struct status open_files(struct shard_packer *p)
 {
     size_t largest = 0;
-    TRY(shard_directory_list(&p->files, p->config.input_dir, "training"));
+    TRY(shard_directory_list(&p->files, p->config.from, "training"));
     p->shapes = calloc((size_t)p->files.n, sizeof *p->shapes);
     FAIL_IF(p->shapes == NULL, STATUS_MEMORY, "out of memory for %lld files", (long long)p->files.n);
     TRY(shard_process_open(&p->process));
@@ -156,7 +156,7 @@ static struct status put_row(struct packing_run *r, const struct input *in, cons
 static struct status put_rows(struct packing_run *r, const struct input *in, int64_t file,
                               const struct pack_row *rows, int64_t n_rows)
 {
-    uint64_t key = rng_key(rng_key(r->packer->config.seed, PURPOSE_ROWS), (uint64_t)file);
+    uint64_t key = rng_key(rng_key((uint64_t)r->packer->config.seed, PURPOSE_ROWS), (uint64_t)file);
     for (int64_t k = 0; k < n_rows; k++) {
         TRY(put_row(r, in, &rows[rng_permute(key, (uint64_t)n_rows, (uint64_t)k)]));
     }
@@ -178,7 +178,7 @@ static struct status pack_input(struct packing_run *r, struct input *in, int64_t
                                               .row_length = c->row_length,
                                               /* a list of predictions must end with a zero */
                                               .row_masked = c->max_predictions + PACK_MOST - 1,
-                                              .most = c->most}));
+                                              .most = (int)c->most}));
     struct status s = put_rows(r, in, file, rows, n_rows);
     free(rows);
     return s;
@@ -242,7 +242,7 @@ static struct status remove_old(const char *directory)
 
 static struct status put_in_place(const struct packing_run *r)
 {
-    const char *directory = r->packer->config.output_dir;
+    const char *directory = r->packer->config.to;
     char from[PATH_BYTES], to[PATH_BYTES];
     TRY(remove_old(directory));
     for (int64_t i = 0; i < r->n_files; i++) {
@@ -264,8 +264,8 @@ struct status shard_packer_run(struct shard_packer *p, struct shard_packing *pac
                                       .n_predictions = p->config.max_predictions + PACK_MOST,
                                       .packed = true},
                             .sum = {.seq_length = p->config.row_length}};
-    int n = snprintf(place, sizeof place, "%s/pack", p->config.output_dir);
-    FAIL_IF(n >= (int)sizeof place, STATUS_USAGE, "the path %.60s... is too long", p->config.output_dir);
+    int n = snprintf(place, sizeof place, "%s/pack", p->config.to);
+    FAIL_IF(n >= (int)sizeof place, STATUS_USAGE, "the path %.60s... is too long", p->config.to);
     temporary_clean(place);
     TRY(temporary_create_directory(&r.work, place));
     struct status s = pack_files(&r);

@@ -13,11 +13,10 @@
 enum { SHARD_PACKER_ROWS = 4480 }; /* rows of a file, as in the replaced tool */
 
 struct shard_packer_config {
-    const char *input_dir;
-    const char *output_dir;                        /* exists */
+    const char *from, *to;                         /* directories; `to` exists */
     int64_t row_length, max_predictions;           /* S, and P of a sequence; a row holds P + 3 */
-    int most;                                      /* sequences of a row */
-    uint64_t seed;                                 /* seed of the order of rows */
+    int64_t most;                                  /* sequences of a row */
+    int64_t seed;                                  /* seed of the order of rows */
     void (*progress)(void *context, int64_t file); /* files done; NULL: nobody asks */
     void *context;
 };

@@ -163,7 +163,7 @@ static struct status start(struct attempt *a, const struct words *line, const st
 
 static struct status attempt_run(struct attempt *a, const struct words *line, const struct supervise *s)
 {
-    a->log_bytes = job_watch_log_bytes(s->output_dir);
+    a->log_bytes = job_watch_log_bytes(s->program->output_dir);
     TRY(start(a, line, s));
     a->begin_ns = clock_ns();
     int64_t ended_ns = 0;
@@ -197,7 +197,7 @@ static struct status describe(const struct attempt *a, const struct supervise *s
 {
     struct buf text = {0};
     const struct job_watch *w = &a->watch;
-    int64_t step = job_watch_last_step(s->output_dir, a->log_bytes);
+    int64_t step = job_watch_last_step(s->program->output_dir, a->log_bytes);
     if (w->rank >= 0) {
         buf_printf(&text, "rank %" PRId64 "%s%s failed", w->rank, w->host[0] != '\0' ? " on " : "", w->host);
     } else if (w->host[0] != '\0') {
@@ -281,7 +281,7 @@ static struct status check_hosts(const struct supervise *s)
 static struct status prepare_restart(struct course *c, const struct supervise *s, struct status failure)
 {
     for (;;) {
-        int64_t newest = job_watch_newest_checkpoint(s->output_dir, s->command);
+        int64_t newest = job_watch_newest_checkpoint(s->program->output_dir, s->program->command);
         c->n_in_row = newest > c->newest ? 1 : c->n_in_row + 1;
         c->newest = newest;
         if (c->n_in_row > s->max_restarts) {
@@ -314,7 +314,7 @@ static struct status prepare_restart(struct course *c, const struct supervise *s
 
 static struct status run_attempts(struct course *c, const struct supervise *s)
 {
-    for (bool resume = false;; resume = s->can_resume) {
+    for (bool resume = false;; resume = s->program->first_flag > 0) {
         struct words line = {0};
         struct attempt a = {.err = -1, .signals = c->signals, .watch = {.rank = -1}};
         struct status t = mpi_command_make(&line, s->job, resume);
@@ -353,7 +353,7 @@ struct status supervise_run(const struct supervise *s)
     }
     sigprocmask(SIG_BLOCK, &set, &before);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    struct course c = {.newest = job_watch_newest_checkpoint(s->output_dir, s->command),
+    struct course c = {.newest = job_watch_newest_checkpoint(s->program->output_dir, s->program->command),
                        .signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
     struct status t =
         c.signals < 0 ? status_error(STATUS_INTERNAL, "signalfd: %s", strerror(errno)) : run_attempts(&c, s);

@@ -4,13 +4,12 @@
 #define KILN_LAUNCH_SUPERVISE_H
 
 #include "launch/mpi_command.h"
+#include "launch/program.h"
 
 struct supervise {
-    struct launch_job *job; /* hosts that are lost are removed from it */
-    const char *output_dir; /* the ranks' output directory, with their log and checkpoints; NULL: unknown */
-    const char *command;    /* "pretrain"; NULL: unknown */
-    bool can_resume;        /* the program takes --resume_from_checkpoint */
-    int64_t max_restarts;   /* restarts in a row without a new checkpoint */
+    struct launch_job *job;        /* hosts that are lost are removed from it */
+    const struct program *program; /* what the ranks run */
+    int64_t max_restarts;          /* restarts in a row without a new checkpoint */
     /* hosts that are enough for the job to continue when others are lost; 0: all are needed */
     int64_t min_hosts;
     /* wait before the second restart in a row; the first is at once, each further one waits twice as long */

@@ -105,7 +105,7 @@ void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step)
         char name[CHECKPOINT_NAME_BYTES];
         checkpoint_manifest_part_name(name, "optimizer", 0, l->options.n_ranks);
         buf_printf(&b, "[INFO] [kiln:_save_zero_checkpoint] zero checkpoint saved %s/ckpt_%lld/%s",
-                   l->options.output_dir, (long long)global_step, name);
+                   l->options.checkpoints, (long long)global_step, name);
         dllog_put(&b);
     }
     buf_printf(&b, "[INFO] [kiln:commit] Checkpoint %lld is ready now!", (long long)global_step);

@@ -31,9 +31,9 @@ struct deepspeed_log_settings {
 /* A run; pointers are borrowed until deepspeed_log_close. */
 struct deepspeed_log_options {
     struct deepspeed_log_settings settings;
-    const char *device;  /* "cpu" */
-    const char *backend; /* backend of collectives: "self" */
-    const char *output_dir;
+    const char *device;      /* "cpu" */
+    const char *backend;     /* backend of collectives: "self" */
+    const char *checkpoints; /* directory that lines of saves name */
     struct optimizer optimizer;
     struct schedule schedule;
     int64_t batch_size; /* sequences of a step over all ranks */

@@ -321,7 +321,7 @@ void megatron_log_saving(struct megatron_log *l, int64_t step)
 {
     struct buf b = {0};
     if (l->options.settings.on) {
-        buf_printf(&b, "saving checkpoint at iteration %7lld to %s", (long long)step, l->options.output_dir);
+        buf_printf(&b, "saving checkpoint at iteration %7lld to %s", (long long)step, l->options.checkpoints);
         dllog_put(&b);
     }
 }
@@ -341,7 +341,7 @@ void megatron_log_saved(struct megatron_log *l, int64_t step, double seconds)
         return;
     }
     buf_printf(&b, "  successfully saved checkpoint at iteration %7lld to %s", (long long)step,
-               l->options.output_dir);
+               l->options.checkpoints);
     dllog_put(&b);
     put_rounded(&b, "Checkpoint Save GB: ", gb, 1e3);
     put_rounded(&b, ", GB/Sec: ", gb / seconds, 1e2);

@@ -23,7 +23,7 @@ struct megatron_log_settings {
 /* A run; pointers are borrowed until megatron_log_close. */
 struct megatron_log_options {
     struct megatron_log_settings settings;
-    const char *output_dir;
+    const char *checkpoints;  /* directory that lines of saves name */
     const json_t *flags;      /* all flags by name, for the list of arguments */
     struct schedule schedule; /* the schedule; schedule.growth has the samples of each step */
     int64_t n_steps, log_every;

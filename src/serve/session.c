@@ -183,7 +183,7 @@ static struct status open_dir(struct session *s, const char *path, enum model_ta
         TRY(sentence_model_open(&s->files, path));
         path = s->files.transformer;
     }
-    return model_dir_open_given(&s->dir, path, (struct model_dir_given){.vocab_file = o->vocab_file});
+    return model_dir_open_given(&s->dir, path, o->given);
 }
 
 /* Other heads may be new, or lack tensors that are named; a decoder's is its word embeddings, which all

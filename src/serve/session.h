@@ -15,10 +15,10 @@
 /* The device and the dtype that a model computes with. */
 struct session_options {
     struct backend backend;
-    enum dtype dtype;       /* dtype of activations and, without int8, of the matrices that products read */
-    bool int8;              /* these matrices are int8; for decoders */
-    const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
-    enum batching batching; /* others than BATCHING_BY_TASK are for the tasks that predict words */
+    enum dtype dtype; /* dtype of activations and, without int8, of the matrices that products read */
+    bool int8;        /* these matrices are int8; for decoders */
+    struct model_dir_given given; /* files for a model that lacks them */
+    enum batching batching;       /* others than BATCHING_BY_TASK are for the tasks that predict words */
     /* A slice of the layers and words is here, and these ranks have the others; their functions are set
      * before the first batch (network_config.peers).  NULL: all of it */
     const struct peers *peers;

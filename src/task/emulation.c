@@ -71,7 +71,7 @@ struct status emulation_take(struct run_settings *o, const char *links, const st
     log_warning("emulation: this is rank %d of %d, without the others: what it learns is meaningless, and no "
                 "checkpoint is written",
                 world->rank, world->size);
-    return check_directory(o->output_dir);
+    return check_directory(o->common.output_dir);
 }
 
 struct status emulation_check_slice(const struct network_config *c, const struct comm *world)

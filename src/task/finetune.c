@@ -11,7 +11,7 @@
 struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct finetune_options *o,
                                    const char *name)
 {
-    int n = snprintf(path, MODEL_DIR_PATH_BYTES, "%s/%s", o->run.output_dir, name);
+    int n = snprintf(path, MODEL_DIR_PATH_BYTES, "%s/%s", o->run.common.output_dir, name);
     FAIL_IF(n >= MODEL_DIR_PATH_BYTES, STATUS_USAGE, "the path of --output_dir is too long");
     return status_ok();
 }
@@ -218,7 +218,7 @@ struct status finetune_run_one(const struct finetune_task *task, const void *opt
     struct missing missing = {0};
     FAIL_IF(self == NULL, STATUS_MEMORY, "out of memory for a command");
     *self = options;
-    if (o->run.dry_run && task->find_missing != NULL) {
+    if (o->run.common.dry_run && task->find_missing != NULL) {
         task->find_missing(options, &missing);
     }
     struct status s = run_task(task, self, o);

@@ -27,7 +27,7 @@ struct finetune_options {
     const char *freeze;        /* see optim/param_rates.h */
     double layerwise_lr_decay; /* layer_decay of optim/param_rates.h */
     double num_train_epochs, max_steps;
-    bool do_train, do_predict, do_eval, do_lower_case;
+    bool do_train, do_predict, do_eval;
     bool overwrite_output_dir; /* replace what an earlier run finished there */
 };
 

@@ -10,7 +10,7 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
     FAIL_IF(file_exists(path), STATUS_USAGE,
             "%.300s already has %s; add --overwrite_output_dir to replace what is there, or give another "
             "--output_dir",
-            o->run.output_dir, what);
+            o->run.common.output_dir, what);
     return status_ok();
 }
 
@@ -76,7 +76,7 @@ struct status finetune_finished_remove(void *self)
     }
     TRY(finetune_output_path(model, o, "model"));
     TRY(finetune_output_path(file, o, task->predictions));
-    TRY(own_files_checkpoints(checkpoints, o->run.output_dir, o->run.names->command));
+    TRY(own_files_checkpoints(checkpoints, o->run.common.output_dir, o->run.names->command));
     TRY(check_model(o, task)); /* another run may have left a model since the first check */
     TRY(refuse_start(o, from, model, checkpoints));
     TRY(own_files_remove(model));

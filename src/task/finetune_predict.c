@@ -26,7 +26,7 @@ static struct status run_request(struct finetune_job *j, struct packer *p, struc
     struct profile profile = {0};
     struct profile_options times = o->run.profile;
     times.enabled = times.enabled && !o->do_train;
-    struct status s = profile_open(&profile, &times, o->run.output_dir, &j->run.trainer.net.x);
+    struct status s = profile_open(&profile, &times, o->run.common.output_dir, &j->run.trainer.net.x);
     j->run.trainer.net.profile = &profile;
     if (!failed(s)) {
         stop_begin_work();

@@ -37,26 +37,26 @@ struct status finetune_check(void *self)
 struct status finetune_open_model(struct finetune_job *j)
 {
     const struct finetune_options *o = j->options;
-    TRY(model_dir_open_given(
-        &j->open.model, o->run.init_checkpoint,
-        (struct model_dir_given){.config_file = o->run.config_file, .vocab_file = o->run.vocab_file}));
+    TRY(model_dir_open_given(&j->open.model, o->run.init_checkpoint,
+                             (struct model_dir_given){.config_file = o->run.config_file,
+                                                      .vocab_file = o->run.vocabulary.vocab_file}));
     if (o->run.config_file != NULL) {
         TRY(status_context(model_dir_check_config(&j->open.model, o->run.config_file),
                            "%s is not the configuration of %s", o->run.config_file, o->run.init_checkpoint));
     }
-    if (o->run.vocab_file != NULL) {
+    if (o->run.vocabulary.vocab_file != NULL) {
         struct tokenizer given;
-        TRY(tokenizer_open_vocabulary(&given, o->run.vocab_file, false));
+        TRY(tokenizer_open_vocabulary(&given, o->run.vocabulary.vocab_file, false));
         bool same = given.hash == j->open.model.tokenizer.hash;
         tokenizer_fini(&given);
-        FAIL_IF(!same, STATUS_DATA, "%s is not the vocabulary of %s", o->run.vocab_file,
+        FAIL_IF(!same, STATUS_DATA, "%s is not the vocabulary of %s", o->run.vocabulary.vocab_file,
                 o->run.init_checkpoint);
     }
     int64_t positions = model_dir_sizes(&j->open.model).max_length;
     FAIL_IF(o->run.max_seq_length > positions, STATUS_USAGE,
             "--max_seq_length %lld is more than the %lld positions of %s", (long long)o->run.max_seq_length,
             (long long)positions, o->run.init_checkpoint);
-    if (!o->do_lower_case) {
+    if (!o->run.vocabulary.do_lower_case) {
         return status_ok();
     }
     if (!j->open.model.tokenizer.lower_case) {
@@ -127,7 +127,8 @@ bool finetune_find_missing(void *self, struct missing *m)
     const struct finetune_options *o = ((const struct finetune_job *)self)->options;
     missing_config(m, o->run.config_file);
     missing_weights(m, o->run.init_checkpoint);
-    missing_path(m, "vocab_file", o->run.vocab_file, "it comes with the model, so the flag may be left out");
+    missing_path(m, "vocab_file", o->run.vocabulary.vocab_file,
+                 "it comes with the model, so the flag may be left out");
     if (o->do_train) {
         missing_path(m, "train_file", o->train_file, "you provide it; SQuAD's is train-v1.1.json");
     }
@@ -171,7 +172,7 @@ static struct status create_of_directory(struct model **model, const struct fine
 {
     struct model_dir m;
     TRY(model_dir_open_given(&m, o->run.init_checkpoint,
-                             (struct model_dir_given){.vocab_file = o->run.vocab_file}));
+                             (struct model_dir_given){.vocab_file = o->run.vocabulary.vocab_file}));
     model_dir_labels(&m)->names = NULL; /* names of the directory, which is closed */
     struct status s = create(model, m.family, m.config, o, task);
     model_dir_close(&m);

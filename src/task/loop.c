@@ -13,7 +13,7 @@ static struct status join_ranks(struct loop *l)
 {
     struct comm_nccl_config config = {0};
     char record[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->settings->output_dir,
+    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->settings->common.output_dir,
                         l->ranks.world.rank));
     TRY(launcher_timeout(&config.deadline_s));
     config.deadline_s /= 2; /* the limit ends before the others give this rank up */
@@ -71,9 +71,9 @@ struct status loop_open(struct loop *l)
     if (!l->settings->skip_checkpoint) {
         TRY(save_run_init(&l->save_run));
     }
-    TRY(profile_open(&l->profile, &profile, l->settings->output_dir, &l->trainer->net.x));
+    TRY(profile_open(&l->profile, &profile, l->settings->common.output_dir, &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
-    TRY(tensor_log_open(&l->tensor_log, &tensors, l->settings->output_dir, l->trainer));
+    TRY(tensor_log_open(&l->tensor_log, &tensors, l->settings->common.output_dir, l->trainer));
     l->saved_step = l->state.global_step;
     l->within =
         (struct within_step){.ranks = &l->ranks, .log = l->log, .stops = stop_requested, .start = &l->start};

@@ -60,7 +60,7 @@ static struct status refuse_checkpoints(const struct loop *l, const struct train
 /* Finds the directory of the run's checkpoints, and removes what interrupted saves left there. */
 static struct status open_checkpoints(struct loop *l)
 {
-    struct status s = own_files_checkpoints(l->checkpoints, l->settings->output_dir, l->state.command);
+    struct status s = own_files_checkpoints(l->checkpoints, l->settings->common.output_dir, l->state.command);
     if (!failed(s) && together_is_first(&l->ranks.world)) {
         s = !l->settings->skip_checkpoint ? file_make_directories(l->checkpoints) : s;
         s = failed(s) ? s : checkpoint_dir_clean(l->checkpoints);
@@ -74,7 +74,7 @@ struct status loop_restore(struct loop *l, bool *found)
     struct training_state_place place = l->place;
     char own[CHECKPOINT_PATH_BYTES];
     TRY(open_checkpoints(l));
-    place.directory = l->settings->load_dir != NULL ? l->settings->load_dir : l->settings->output_dir;
+    place.directory = l->settings->load_dir != NULL ? l->settings->load_dir : l->settings->common.output_dir;
     TRY(own_files_checkpoints(own, place.directory, l->state.command));
     place.own = own;
     place.phase_began = l->state.global_step;

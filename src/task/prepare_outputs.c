@@ -22,10 +22,11 @@ static struct status visit_one(const struct prepare_config *c, const char *direc
                                unit_visit *visit, void *context)
 {
     struct unit u;
-    int n = snprintf(u.from, sizeof u.from, "%s/" PREPARE_WORK_NAME "/%s%s", c->output_dir, directory, name);
-    int m = snprintf(u.name, sizeof u.name, "%s/%s", c->output_dir, name);
+    int n = snprintf(u.from, sizeof u.from, "%s/" PREPARE_WORK_NAME "/%s%s", c->common.output_dir, directory,
+                     name);
+    int m = snprintf(u.name, sizeof u.name, "%s/%s", c->common.output_dir, name);
     return n >= (int)sizeof u.from || m >= (int)sizeof u.name
-               ? status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir)
+               ? status_error(STATUS_USAGE, "the path %.60s... is too long", c->common.output_dir)
                : visit(c, &u, context);
 }
 
@@ -58,7 +59,7 @@ static struct status visit_units(const struct prepare_config *c, unit_visit *vis
 struct status prepare_outputs_set_path(char path[FILE_PATH_BYTES], const struct prepare_config *c,
                                        const struct prepare_set *set)
 {
-    return file_make_path(path, "%s/" PREPARE_WORK_NAME "/sets%s%s", c->output_dir,
+    return file_make_path(path, "%s/" PREPARE_WORK_NAME "/sets%s%s", c->common.output_dir,
                           set->name[0] == '\0' ? "" : "/", set->name);
 }
 
@@ -79,7 +80,7 @@ static struct status refuse(const struct prepare_config *c, const struct unit *u
 {
     (void)context;
     return file_exists(u->name) && strcmp(strrchr(u->name, '/') + 1, TOKENIZER_CONFIG_NAME) != 0
-               ? exists(c->output_dir, u->name + strlen(c->output_dir) + 1)
+               ? exists(c->common.output_dir, u->name + strlen(c->common.output_dir) + 1)
                : status_ok();
 }
 
@@ -92,9 +93,9 @@ struct status prepare_outputs_check(const struct prepare_config *c)
     }
     TRY(visit_units(c, refuse, NULL));
     if (has_vocabulary(c)) {
-        TRY(tokenizer_files_compare(&copy, &name, c->pass.tokenizer, c->output_dir));
+        TRY(tokenizer_files_compare(&copy, &name, c->pass.tokenizer, c->common.output_dir));
     }
-    return name == NULL ? status_ok() : exists(c->output_dir, name);
+    return name == NULL ? status_ok() : exists(c->common.output_dir, name);
 }
 
 static struct status guard(const struct prepare_config *c, const struct unit *u, void *context)
@@ -106,11 +107,11 @@ static struct status guard(const struct prepare_config *c, const struct unit *u,
 struct status prepare_outputs_guard(const struct prepare_config *c, const struct input_files *f)
 {
     TRY(input_files_check_output_directory(f, (const char *const *)c->inputs, c->n_inputs, "--output_dir",
-                                           c->output_dir));
+                                           c->common.output_dir));
     TRY(visit_units(c, guard, (void *)f));
     for (int i = 0; has_vocabulary(c) && i < c->pass.tokenizer->n_files; i++) {
         char path[2 * FILE_PATH_BYTES];
-        snprintf(path, sizeof path, "%s/%s", c->output_dir, c->pass.tokenizer->files[i].name);
+        snprintf(path, sizeof path, "%s/%s", c->common.output_dir, c->pass.tokenizer->files[i].name);
         TRY(input_files_check_output(f, "--output_dir", path));
     }
     return status_ok();
@@ -178,9 +179,9 @@ struct status prepare_outputs_move(const struct prepare_config *c)
     enum tokenizer_copy copy;
     const char *name = NULL;
     if (has_vocabulary(c)) {
-        TRY(tokenizer_files_compare(&copy, &name, c->pass.tokenizer, c->output_dir));
+        TRY(tokenizer_files_compare(&copy, &name, c->pass.tokenizer, c->common.output_dir));
         TRY(copy == TOKENIZER_COPY_SAME ? status_ok()
-                                        : tokenizer_files_write(c->pass.tokenizer, c->output_dir));
+                                        : tokenizer_files_write(c->pass.tokenizer, c->common.output_dir));
     }
     TRY(visit_units(c, remove_description, NULL));
     return visit_units(c, move, NULL);

@@ -112,7 +112,7 @@ static struct status take_sample(struct prepare_plan *p, const struct prepare_co
     struct store_pass_report report;
     struct store_pass_config pass = c->pass;
     struct source_options options = c->source;
-    options.quiet = !c->dry_run; /* without a dry run the pass that follows warns */
+    options.quiet = !c->common.dry_run; /* without a dry run the pass that follows warns */
     pass.directory = NULL;
     pass.most_seconds = seconds;
     pass.quiet = true;
@@ -189,7 +189,7 @@ struct status prepare_plan_make(struct prepare_plan *p, const struct prepare_con
 static uint64_t free_bytes(const struct prepare_config *c)
 {
     char there[FILE_PATH_BYTES];
-    if (failed(file_existing_part(there, c->output_dir))) {
+    if (failed(file_existing_part(there, c->common.output_dir))) {
         return UINT64_MAX;
     }
     return file_free_bytes(there[0] == '\0' ? "." : there);
@@ -221,5 +221,5 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
                : status_error(STATUS_IO,
                               "%s has %.1f MB free, but the output is estimated at %.1f MB: choose another "
                               "place, or fewer outputs",
-                              c->output_dir, (double)free / 1e6, (double)p->disk_bytes / 1e6);
+                              c->common.output_dir, (double)free / 1e6, (double)p->disk_bytes / 1e6);
 }

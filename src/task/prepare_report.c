@@ -112,8 +112,8 @@ void prepare_report_stores(const struct prepare_config *c, const struct token_st
         if (i->n_documents > 0) {
             log_info("%s/%s.{bin,idx,json}: %" PRId64 " parts of documents, %" PRId64 " sentences, %" PRId64
                      " tokens",
-                     c->output_dir, k == STORE_TRAIN ? "train" : "heldout", i->n_documents, i->n_sentences,
-                     i->n_tokens);
+                     c->common.output_dir, k == STORE_TRAIN ? "train" : "heldout", i->n_documents,
+                     i->n_sentences, i->n_tokens);
         }
     }
     if (infos[STORE_HELDOUT].n_documents == 0 && c->pass.holdout_fraction > 0) {
@@ -128,7 +128,7 @@ static void name_files(struct buf *out, const struct prepare_config *c, const st
                        const char *word)
 {
     bool is_flat = set->shards.dataset != NULL && !set->shards.packed;
-    buf_printf(out, "%s/%s%s", c->output_dir, set->name, set->name[0] == '\0' ? "" : "/");
+    buf_printf(out, "%s/%s%s", c->common.output_dir, set->name, set->name[0] == '\0' ? "" : "/");
     if (is_flat) {
         buf_printf(out, "%s_%s_*.hdf5", set->shards.dataset, word);
     } else {

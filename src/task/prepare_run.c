@@ -80,12 +80,12 @@ static struct status begin_without_state(struct run *r, bool *is_done)
     *is_done = failed(s) && c->resume && file_exists(r->done) &&
                !failed(pass_state_check_run(r->done, c->settings, &r->corpus->files));
     if (*is_done) {
-        log_info("%s already has all output of these flags and inputs", c->output_dir);
+        log_info("%s already has all output of these flags and inputs", c->common.output_dir);
         return remove_work(r);
     }
     TRY(s);
     if (c->resume) {
-        log_info("nothing to resume in %s: starting from the beginning", c->output_dir);
+        log_info("nothing to resume in %s: starting from the beginning", c->common.output_dir);
     }
     return begin_anew(r);
 }
@@ -160,7 +160,7 @@ static struct status check_has_text(const struct pass_state *s)
 static void tell_text_file(const struct run *r)
 {
     if (r->config->pass.writes_text && r->at.stage >= PASS_READ) {
-        log_info("%s/" STORE_PASS_TEXT_NAME ": %lld documents, %.1f MB", r->config->output_dir,
+        log_info("%s/" STORE_PASS_TEXT_NAME ": %lld documents, %.1f MB", r->config->common.output_dir,
                  (long long)r->at.text.n_documents, (double)r->at.text.file.n_bytes / 1e6);
     }
 }
@@ -256,8 +256,8 @@ static struct status run_stages(struct run *r)
 static struct status run_locked(struct run *r)
 {
     struct dir_lock lock;
-    TRY(file_make_directories(r->config->output_dir));
-    TRY(dir_lock_acquire(&lock, r->config->output_dir));
+    TRY(file_make_directories(r->config->common.output_dir));
+    TRY(dir_lock_acquire(&lock, r->config->common.output_dir));
     struct status s = run_stages(r);
     dir_lock_release(&lock);
     return s;
@@ -285,7 +285,7 @@ static struct status tell_unfinished(const struct prepare_config *c)
     struct pass_state state;
     char work[FILE_PATH_BYTES];
     bool found;
-    snprintf(work, sizeof work, "%s/" PREPARE_WORK_NAME, c->output_dir);
+    snprintf(work, sizeof work, "%s/" PREPARE_WORK_NAME, c->common.output_dir);
     TRY(pass_state_load(&state, work, &found));
     if (found) {
         log_info("plan: %s holds an unfinished run, which read %.1f MB: --resume continues it", work,
@@ -305,13 +305,13 @@ static struct status tell_plan(const struct prepare_config *c, const struct corp
     }
     prepare_report_text(&plan.sample, plan.sample.done_bytes);
     TRY(tell_unfinished(c));
-    log_info("would write to %s; nothing was written", c->output_dir);
+    log_info("would write to %s; nothing was written", c->common.output_dir);
     return prepare_plan_check_disk(&plan, c);
 }
 
 static void make_paths(struct run *r)
 {
-    const char *d = r->config->output_dir;
+    const char *d = r->config->common.output_dir;
     snprintf(r->work, sizeof r->work, "%s/" PREPARE_WORK_NAME, d);
     snprintf(r->what, sizeof r->what, "%s/" PREPARE_WORK_NAME "/run.json", d);
     snprintf(r->done, sizeof r->done, "%s/.prepared.json", d);
@@ -348,8 +348,8 @@ static struct status check_place(const struct prepare_config *c, const struct in
     }
     n = sizeof longest + 2 * n; /* a data set's name is in those of its directory and of its files */
     TRY(prepare_outputs_guard(c, f));
-    return c->dry_run || c->check ? file_check_directory_path(c->output_dir, n)
-                                  : file_check_output_directory(c->output_dir, n, 0);
+    return c->common.dry_run || c->check ? file_check_directory_path(c->common.output_dir, n)
+                                         : file_check_output_directory(c->common.output_dir, n, 0);
 }
 
 struct status prepare_run(const struct prepare_config *c)
@@ -365,7 +365,9 @@ struct status prepare_run(const struct prepare_config *c)
     stop_begin_work();
     s = failed(s) ? s : dump_index_read(&corpus.files);
     if (!failed(s)) {
-        s = c->dry_run ? tell_plan(c, &corpus) : c->check ? check_text(c, &corpus) : plan_and_run(c, &corpus);
+        s = c->common.dry_run ? tell_plan(c, &corpus)
+            : c->check        ? check_text(c, &corpus)
+                              : plan_and_run(c, &corpus);
     }
     corpus_close(&corpus);
     if (!failed(s)) {

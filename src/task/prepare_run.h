@@ -7,6 +7,7 @@
 #ifndef KILN_TASK_PREPARE_RUN_H
 #define KILN_TASK_PREPARE_RUN_H
 
+#include "core/option.h"
 #include "corpus/store_pass.h"
 #include "data/shard_set.h"
 
@@ -22,14 +23,14 @@ struct prepare_config {
     const char *const *inputs; /* [n_inputs] */
     int n_inputs;
     struct source_options source;
-    const char *output_dir;
+    struct command_flags common;
     struct store_pass_config pass; /* directory is set later; with a tokenizer for stores and sets */
     bool wants_store;
     struct prepare_set *sets; /* [n_sets] */
     int n_sets;
     bool overwrite, resume;
-    bool dry_run, check; /* write nothing: dry_run logs what would be done, check reads all of the text */
-    json_t *settings;    /* settings that decide the bytes of the output, for --resume; borrowed */
+    bool check;       /* nothing is written, as with dry_run, but all of the text is read */
+    json_t *settings; /* settings that decide the bytes of the output, for --resume; borrowed */
 };
 
 /* Makes the outputs from the inputs; with dry_run or check it writes nothing.  STATUS_USAGE: outputs are

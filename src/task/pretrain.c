@@ -244,7 +244,7 @@ static struct status begin_check(struct pretrain_run *r)
     r->check.was_resumed = r->run.loop.state.global_step > 0;
     r->check.allows_other = r->options->run.allow_other_data;
     TRY(pretrain_inputs_add_checks(&r->in, &r->check));
-    return store_check_begin(&r->check, r->options->run.output_dir,
+    return store_check_begin(&r->check, r->options->run.common.output_dir,
                              together_is_first(&r->run.world) ? 0 : r->run.world.rank);
 }
 
@@ -321,7 +321,7 @@ static bool find_missing(void *self, struct missing *m)
         return false;
     }
     if (o->phase2) {
-        missing_path(m, "output_dir", o->run.output_dir,
+        missing_path(m, "output_dir", o->run.common.output_dir,
                      "phase 1 makes it, with the checkpoint to resume from");
     }
     return true;

@@ -34,8 +34,7 @@ struct pretrain_options {
     const char *eval_input_dir; /* directory to evaluate on; NULL: the held-out data of input_dir, if any */
     bool makes_data;            /* a run that is not dry makes input_dir before it begins */
     struct dir_lock *lock;      /* lock of output_dir, taken if makes_data; NULL: the run locks it */
-    const char *merge_file; /* merges.txt of a vocab_file that is vocab.json; NULL: vocab_file is complete */
-    const json_t *config;   /* the configuration, if flags or a model give it; NULL: config_file.  Borrowed */
+    const json_t *config; /* the configuration, if flags or a model give it; NULL: config_file.  Borrowed */
     const char *config_from; /* the model that gives it; NULL: the flags */
     int64_t vocab_multiple;  /* rows are rounded up to it where no configuration says them; 0: no rounding */
     bool load_universal;     /* load_dir has a universal checkpoint of Megatron-DeepSpeed */

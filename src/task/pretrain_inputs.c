@@ -90,10 +90,10 @@ static struct status find_own_vocab(struct pretrain_inputs *in, const struct pre
     struct checkpoint_steps list = {0};
     char checkpoints[CHECKPOINT_PATH_BYTES];
     *found = false;
-    if (!o->run.resume_from_checkpoint || !file_is_directory(o->run.output_dir)) {
+    if (!o->run.resume_from_checkpoint || !file_is_directory(o->run.common.output_dir)) {
         return status_ok();
     }
-    TRY(own_files_checkpoints(checkpoints, o->run.output_dir, pretrain_tuning_command(o)));
+    TRY(own_files_checkpoints(checkpoints, o->run.common.output_dir, pretrain_tuning_command(o)));
     struct status s = checkpoint_dir_list(&list, checkpoints, "ckpt_");
     for (int i = 0; i < list.n && !*found && !failed(s); i++) {
         s = find_in_checkpoint(in->vocab_path, found, checkpoints, list.steps[i]);
@@ -137,19 +137,20 @@ static struct status no_data(const struct pretrain_options *o, const char *flag,
 static struct status open_vocab(struct tokenizer *t, const struct pretrain_options *o)
 {
     int64_t max_length;
-    if (file_is_directory(o->run.vocab_file)) {
-        return tokenizer_open_directory(t, &max_length, o->run.vocab_file);
+    if (file_is_directory(o->run.vocabulary.vocab_file)) {
+        return tokenizer_open_directory(t, &max_length, o->run.vocabulary.vocab_file);
     }
-    return o->merge_file != NULL ? tokenizer_open_merges(t, o->run.vocab_file, o->merge_file)
-                                 : tokenizer_open_beside(t, o->run.vocab_file);
+    return o->run.vocabulary.merge_file != NULL
+               ? tokenizer_open_merges(t, o->run.vocabulary.vocab_file, o->run.vocabulary.merge_file)
+               : tokenizer_open_beside(t, o->run.vocabulary.vocab_file);
 }
 
 /* Opens the vocabulary of --vocab_file, or of the training data. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool found;
-    if (o->run.vocab_file != NULL) {
-        TRY(checkpoint_path(in->vocab_path, "%s", o->run.vocab_file));
+    if (o->run.vocabulary.vocab_file != NULL) {
+        TRY(checkpoint_path(in->vocab_path, "%s", o->run.vocabulary.vocab_file));
         return open_vocab(&in->tokenizer, o);
     }
     if (!in->train.from->needs_vocabulary) {
@@ -347,9 +348,9 @@ bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missi
     }
     missing_path(m, "deepspeed_config", o->deepspeed_config,
                  "DeepSpeed's JSON; planned without its batch and precision");
-    missing_path(m, "vocab_file", o->run.vocab_file,
+    missing_path(m, "vocab_file", o->run.vocabulary.vocab_file,
                  "`kiln vocab` makes one from text; Google's models have theirs beside them");
-    missing_path(m, "merge_file", o->merge_file, "the merges of the vocabulary");
+    missing_path(m, "merge_file", o->run.vocabulary.merge_file, "the merges of the vocabulary");
     missing_weights(m, o->run.init_checkpoint);
     return m->n > 0 || o->makes_data;
 }
@@ -359,8 +360,8 @@ static struct status assume_words(const struct model_family *family, void *confi
 {
     struct tokenizer t;
     int64_t n = 0, rows = family->sizes(config).vocab_size;
-    if (o->run.vocab_file != NULL && !missing_is(o->run.vocab_file) &&
-        (o->merge_file == NULL || !missing_is(o->merge_file))) {
+    if (o->run.vocabulary.vocab_file != NULL && !missing_is(o->run.vocabulary.vocab_file) &&
+        (o->run.vocabulary.merge_file == NULL || !missing_is(o->run.vocabulary.merge_file))) {
         TRY(open_vocab(&t, o));
         n = t.n;
         tokenizer_fini(&t);

@@ -144,7 +144,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .settings = o->deepspeed_log,
         .device = c->net.device->name,
         .backend = r->run.world.type->name,
-        .output_dir = o->run.output_dir,
+        .checkpoints = o->run.common.output_dir,
         .optimizer = c->optimizer,
         .schedule = r->run.loop.schedule,
         .batch_size = o->run.train_batch_size,
@@ -163,7 +163,7 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
     const struct model *m = r->in.model;
     return (struct megatron_log_options){
         .settings = o->megatron_log,
-        .output_dir = o->run.output_dir,
+        .checkpoints = o->run.common.output_dir,
         .flags = o->run.flags,
         .schedule = r->run.loop.schedule,
         .n_steps = o->max_steps,

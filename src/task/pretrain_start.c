@@ -105,7 +105,7 @@ struct status pretrain_begin_phase(void *self, const struct run_state *saved, co
 /* Files of the run, for a model that has none of its own. */
 static struct model_dir_given given_of(const struct pretrain_run *r)
 {
-    bool is_whole = r->in.vocab_path[0] != '\0' && r->options->merge_file == NULL;
+    bool is_whole = r->in.vocab_path[0] != '\0' && r->options->run.vocabulary.merge_file == NULL;
     const char *vocabulary = is_whole ? r->in.vocab_path : NULL;
     const struct model *m = r->in.model;
     bool by_flags = r->options->config != NULL;
@@ -229,23 +229,23 @@ static struct status check_load(const struct pretrain_run *r)
     const struct pretrain_options *o = r->options;
     struct checkpoint_steps own = {0};
     char path[CHECKPOINT_PATH_BYTES];
-    if (o->run.load_dir == NULL || strcmp(o->run.load_dir, o->run.output_dir) == 0) {
+    if (o->run.load_dir == NULL || strcmp(o->run.load_dir, o->run.common.output_dir) == 0) {
         return status_ok();
     }
-    TRY(own_files_checkpoints(path, o->run.output_dir, pretrain_tuning_command(o)));
+    TRY(own_files_checkpoints(path, o->run.common.output_dir, pretrain_tuning_command(o)));
     TRY(checkpoint_dir_list(&own, path, "ckpt_"));
     int n = own.n;
     free(own.steps);
     FAIL_IF(n != 0, STATUS_USAGE,
             "%s has checkpoints already, and %s names %s: give %s %s to continue from them, or another %s",
-            o->run.output_dir, o->run.names->resume, o->run.load_dir, o->run.names->resume, o->run.output_dir,
-            o->run.names->output);
+            o->run.common.output_dir, o->run.names->resume, o->run.load_dir, o->run.names->resume,
+            o->run.common.output_dir, o->run.names->output);
     return status_ok();
 }
 
 struct status pretrain_export_path(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o)
 {
-    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->run.output_dir);
+    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->run.common.output_dir);
 }
 
 /* A run that begins has no model yet: one that is there is another's, and would be replaced. */
@@ -258,7 +258,7 @@ static struct status check_export(const struct pretrain_options *o)
                : status_error(STATUS_USAGE,
                               "%s is there already, and %s has no checkpoint of a run that made it: move it "
                               "away, or give another %s",
-                              path, o->run.output_dir, o->run.names->output);
+                              path, o->run.common.output_dir, o->run.names->output);
 }
 
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
@@ -279,12 +279,12 @@ struct status pretrain_restore(void *self)
         return start_from_model(r, o->run.init_checkpoint);
     }
     FAIL_IF(o->phase2, STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
-            o->run.output_dir);
+            o->run.common.output_dir);
     if (o->run.load_dir != NULL) {
         log_warning("%s %s has no checkpoint: starting from random weights", o->run.names->resume,
                     o->run.load_dir);
     } else if (o->run.resume_from_checkpoint) {
-        log_info("%s has no checkpoint yet: starting from the beginning", o->run.output_dir);
+        log_info("%s has no checkpoint yet: starting from the beginning", o->run.common.output_dir);
     }
     return o->ppmi_embeddings ? start_from_neighbours(r) : status_ok();
 }

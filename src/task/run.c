@@ -39,9 +39,10 @@ void run_init(struct run *r, const struct run_task *task, void *self, struct run
 static struct status check_output(const struct run *r)
 {
     const struct run_settings *s = r->settings;
-    return s->dry_run || !together_is_first(&r->world)
+    return s->common.dry_run || !together_is_first(&r->world)
                ? status_ok()
-               : status_context(file_check_output_directory(s->output_dir, LONGEST_NAME, 0), "--output_dir");
+               : status_context(file_check_output_directory(s->common.output_dir, LONGEST_NAME, 0),
+                                "--output_dir");
 }
 
 static struct status check(struct run *r)
@@ -93,7 +94,7 @@ static struct status find_device(struct run *r)
 /* A dry run continues without what is not there yet. */
 static struct status open_inputs(struct run *r)
 {
-    bool lacks = r->settings->dry_run && r->task->find_missing(r->self, &r->missing);
+    bool lacks = r->settings->common.dry_run && r->task->find_missing(r->self, &r->missing);
     TRY(lacks ? r->task->assume(r->self) : r->task->open(r->self));
     r->loop.tokenizer = r->tokenizer;
     return status_ok();
@@ -130,7 +131,7 @@ static struct status plan_memory(struct run *r, struct trainer_plan *plan)
     slow_work_phase(&r->loop.start, "planning the memory of a step");
     TRY(trainer_plan(plan, &config));
     struct memory_cut cut = r->task->announce(r->self, plan);
-    return memory_fit_require(&config, plan, cut, r->settings->dry_run);
+    return memory_fit_require(&config, plan, cut, r->settings->common.dry_run);
 }
 
 /* Checks that each rank has read the same. */
@@ -169,9 +170,10 @@ static struct status make_outputs(struct run *r, uint64_t bytes)
 {
     const struct run_settings *s = r->settings;
     const char *traces = s->profile.enabled ? s->profile.directory : NULL;
-    TRY(status_context(file_check_output_directory(s->output_dir, LONGEST_NAME, bytes), "--output_dir"));
-    TRY(file_make_directories(s->output_dir));
-    TRY(r->lock->fd >= 0 ? status_ok() : dir_lock_acquire(r->lock, s->output_dir));
+    TRY(status_context(file_check_output_directory(s->common.output_dir, LONGEST_NAME, bytes),
+                       "--output_dir"));
+    TRY(file_make_directories(s->common.output_dir));
+    TRY(r->lock->fd >= 0 ? status_ok() : dir_lock_acquire(r->lock, s->common.output_dir));
     if (s->json_summary != NULL) {
         TRY(status_context(check_summary(s->json_summary), "--json-summary"));
     }
@@ -190,18 +192,18 @@ static struct status open_outputs(struct run *r, const struct trainer_plan *plan
     TRY(comm_agree(&r->world, together_is_first(&r->world)
                                   ? make_outputs(r, r->task->disk_bytes(r->self, plan))
                                   : status_ok()));
-    return same_inputs_directory(&r->world, "output_dir", r->settings->output_dir);
+    return same_inputs_directory(&r->world, "output_dir", r->settings->common.output_dir);
 }
 
 struct status run_open_logs(struct run *r)
 {
     const struct run_settings *s = r->settings;
     struct metrics_options logs = {
-        .directory = s->output_dir,
+        .directory = s->common.output_dir,
         .silent = !together_is_first(&r->world),
         .dllogger_file = s->json_summary,
         .tensorboard = s->enable_tensorboard_logging,
-        .progress = !s->disable_progress_bar,
+        .progress = !s->common.disable_progress_bar,
         .log_every = s->log_freq,
         .lines_every = s->log_freq_given ? s->log_freq : 0,
         .memory = {s->log_memory_usage ? r->backend.device : NULL, r->free_before, {0}, {0}},
@@ -252,7 +254,7 @@ static struct status make_trainer(struct run *r, const struct trainer_plan *plan
                     (double)plan->net.n_params / 1e6);
     TRY(trainer_init(&r->trainer, &config));
     if (together_is_first(&r->world)) {
-        exec_keep_in(&r->trainer.net.x, s->output_dir);
+        exec_keep_in(&r->trainer.net.x, s->common.output_dir);
     }
     return status_ok();
 }
@@ -266,7 +268,7 @@ static struct status run_phases(struct run *r)
     if (r->missing.n > 0) {
         missing_end(&r->missing);
     }
-    if (r->settings->dry_run) {
+    if (r->settings->common.dry_run) {
         return status_ok();
     }
     TRY(compare_inputs(r));
@@ -285,8 +287,9 @@ static struct status run_and_predict(struct run *r)
         return s;
     }
     TRY(comm_agree(&r->world, s));
-    return r->settings->dry_run || !together_is_first(&r->world) ? status_ok()
-                                                                 : stop_explain(r->task->predict(r->self));
+    return r->settings->common.dry_run || !together_is_first(&r->world)
+               ? status_ok()
+               : stop_explain(r->task->predict(r->self));
 }
 
 struct status run_all(struct run *r)

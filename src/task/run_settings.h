@@ -3,12 +3,13 @@
 #ifndef KILN_TASK_RUN_SETTINGS_H
 #define KILN_TASK_RUN_SETTINGS_H
 
-#include "core/json.h"
+#include "core/option.h"
 #include "dev/precision.h"
 #include "report/tensor_log.h"
 #include "task/early_stop.h"
 #include "task/health.h"
 #include "task/rank_options.h"
+#include "text/tokenizer_open.h"
 #include "train/loss_scale.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
@@ -36,8 +37,9 @@ struct run_exit {
 struct run_settings {
     const struct run_flag_names *names;
     const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
-    const char *config_file, *vocab_file;
-    const char *output_dir;
+    const char *config_file;
+    struct vocab_flags vocabulary;
+    struct command_flags common;
     const char *load_dir; /* directory whose newest checkpoint to resume from; NULL: output_dir */
     const char *device;   /* "auto", "cpu" or "cuda" */
     int64_t max_seq_length;
@@ -62,7 +64,7 @@ struct run_settings {
     struct run_watch_options watch;
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all flags by name, for the logs; may be NULL */
-    bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
+    bool skip_checkpoint, resume_from_checkpoint;
     bool allow_other_data; /* resume although the training data has changed */
     bool enable_tensorboard_logging, log_memory_usage;
 };

@@ -29,9 +29,9 @@ static struct status check(const struct finetune_options *o)
 static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_options *o, int64_t seed,
                              const char *name)
 {
-    int n = seed < 0
-                ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->run.output_dir, name)
-                : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->run.output_dir, seed, name);
+    int n = seed < 0 ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->run.common.output_dir, name)
+                     : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->run.common.output_dir,
+                                seed, name);
     FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path of --output_dir is too long");
     return status_ok();
 }
@@ -105,7 +105,7 @@ static struct status run_with(const struct finetune_task *task, const void *opti
     json_object_set_new(flags, "seed", json_integer(seed));
     json_object_set_new(flags, "output_dir", json_text(directory));
     one->run.seed = seed;
-    one->run.output_dir = directory;
+    one->run.common.output_dir = directory;
     one->run.flags = flags;
     one->scores = scores;
     log_info("seed %" PRId64 ": %s", seed, directory);
@@ -130,7 +130,7 @@ static struct status run_seed(const struct finetune_task *task, const void *opti
         return status_ok();
     }
     TRY(run_with(task, options, seed, directory, &got));
-    if (o->run.dry_run) {
+    if (o->run.common.dry_run) {
         return status_ok();
     }
     FAIL_IF(got.n == 0, STATUS_USAGE,
@@ -249,7 +249,7 @@ static struct status run_seeds(const struct finetune_task *task, const void *opt
                                const char *fingerprint_of_flags, json_t *runs)
 {
     const struct finetune_options *o = options;
-    for (int64_t k = 0; k < (o->run.dry_run ? 1 : o->seeds); k++) {
+    for (int64_t k = 0; k < (o->run.common.dry_run ? 1 : o->seeds); k++) {
         json_t *scores = NULL;
         struct status s = run_seed(task, options, o->run.seed + k, fingerprint_of_flags, &scores);
         json_array_append_new(runs, scores);
@@ -268,7 +268,7 @@ struct status finetune_series(const struct finetune_task *task, const void *opti
     TRY(fingerprint(flags, o->run.flags));
     json_t *runs = json_array();
     struct status s = run_seeds(task, options, flags, runs);
-    if (!failed(s) && o->run.dry_run) {
+    if (!failed(s) && o->run.common.dry_run) {
         log_info("--seeds %" PRId64 ": this many such runs, one after the other", o->seeds);
     } else if (!failed(s)) {
         s = tell(o, runs);

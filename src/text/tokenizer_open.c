@@ -174,6 +174,19 @@ static void find_merges(char merges[FILE_PATH_BYTES], const char *path)
     }
 }
 
+struct status tokenizer_open_flags(struct tokenizer *t, const struct vocab_flags *f)
+{
+    if (f->merge_file == NULL) {
+        return tokenizer_open_vocabulary(t, f->vocab_file, f->do_lower_case);
+    }
+    TRY(tokenizer_open_merges(t, f->vocab_file, f->merge_file));
+    struct status s = tokenizer_set_lower_case(t, f->do_lower_case);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
 {
     char merges[FILE_PATH_BYTES];

@@ -13,6 +13,16 @@ struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, b
 /* Opens a byte-level BPE by vocab.json and merges.txt.  STATUS_DATA. */
 struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path);
 
+/* The flags that name a vocabulary. */
+struct vocab_flags {
+    const char *vocab_file;
+    const char *merge_file; /* merges.txt of a vocab_file that is vocab.json; NULL: vocab_file is complete */
+    bool do_lower_case;
+};
+
+/* Opens the one that they name.  STATUS_DATA, STATUS_USAGE as above. */
+struct status tokenizer_open_flags(struct tokenizer *t, const struct vocab_flags *f);
+
 /* Opens a vocabulary file as tokenizer_open_vocabulary does, with the letter case of the
  * tokenizer_config.json next to the file; a file named vocab.json with the merges.txt next to it, if there is
  * one. */

@@ -65,12 +65,12 @@ static struct finetune_options options_of(const struct paths *p)
         .run =
             {
                 .init_checkpoint = p->model,
-                .output_dir = p->folder,
+                .common.output_dir = p->folder,
                 .device = "cpu",
                 .max_seq_length = 24,
                 .log_freq = 1,
                 .profile = {.steps = "1:2"},
-                .disable_progress_bar = true,
+                .common.disable_progress_bar = true,
             },
         .predict_file = p->input,
         .predict_batch_size = 4,

@@ -19,7 +19,7 @@ static struct deepspeed_log_options options_of(const struct optimizer_kind *kind
         .settings = {.on = true, .zero_stage = 1, .steps_per_print = EVERY},
         .device = "cuda",
         .backend = "self",
-        .output_dir = "run",
+        .checkpoints = "run",
         .optimizer = optimizer_defaults(kind),
         .schedule = {.kind = schedule, .warmup = 0.05, .constant = 0.25, .degree = 1, .n_steps = 155000},
         .batch_size = BATCH,

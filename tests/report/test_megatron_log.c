@@ -13,7 +13,7 @@ static struct megatron_log_options recipe(const json_t *flags)
 {
     return (struct megatron_log_options){
         .settings = {.on = true, .events_every = 1, .learning_rate = true, .loss_scale = true},
-        .output_dir = "out",
+        .checkpoints = "out",
         .flags = flags,
         .schedule = {.kind = SCHEDULE_ANNEAL,
                      .decay = SCHEDULE_DECAY_COSINE,

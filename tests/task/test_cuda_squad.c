@@ -88,12 +88,12 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
                 .log_freq = 1,
                 .seed = 3,
                 .resume_from_checkpoint = true,
-                .disable_progress_bar = true,
+                .common.disable_progress_bar = true,
+                .vocabulary.do_lower_case = true,
             },
         .train_file = c->train_file,
         .max_steps = STEPS,
         .do_train = true,
-        .do_lower_case = true,
     };
     c->bert = bert_model(c->model.config, MODEL_TASK_QUESTION_ANSWERING);
     c->config = (struct trainer_config){
@@ -129,7 +129,7 @@ static struct status tune(struct finetune_job *j, const struct tuning_case *c, c
     struct finetune_options o = c->options;
     snprintf(path, sizeof path, "%s/%s", c->directory, name);
     EXPECT_OK(file_make_directories(path));
-    o.run.output_dir = path;
+    o.run.common.output_dir = path;
     *j = job_of(c, &o);
     run_init(&j->run, NULL, j, &o.run);
     j->run.model = &c->bert.model;

@@ -74,7 +74,7 @@ static struct pretrain_options options(const char *input_dir, const char *config
             {
                 .names = &names,
                 .config_file = config_file,
-                .output_dir = output_dir,
+                .common.output_dir = output_dir,
                 .device = "cpu",
                 .max_seq_length = LENGTH,
                 .train_batch_size = 4,
@@ -84,7 +84,7 @@ static struct pretrain_options options(const char *input_dir, const char *config
                 .seed = 1,
                 .learning_rate = 1e-2,
                 .profile = {.steps = "0"},
-                .disable_progress_bar = true,
+                .common.disable_progress_bar = true,
                 .resume_from_checkpoint = true,
             },
         .kind = &toy_pretrain,

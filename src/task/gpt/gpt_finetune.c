@@ -38,7 +38,7 @@ struct finetuning {
 struct text_store {
     struct document_output output;
     int32_t end; /* token after each document; -1: the tokenizer has none */
-    bool dry_run;
+    bool counts_only;
     int64_t n_documents, n_tokens; /* counts of the text, without ends of documents */
     int64_t n_stored;              /* tokens of the store */
     struct buf ends;               /* ends of all its sequences, int64; in a dry run only */
@@ -47,7 +47,7 @@ struct text_store {
 static void add_sequence(struct text_store *t, const int32_t *ids, int64_t n)
 {
     t->n_stored += n;
-    if (t->dry_run) {
+    if (t->counts_only) {
         buf_append(&t->ends, &t->n_stored, sizeof t->n_stored);
     } else {
         document_output_add(&t->output, ids, n);
@@ -64,12 +64,12 @@ static struct status take_document(void *self, const int32_t *ids, int64_t n, in
     if (n > 0 && t->end >= 0) {
         add_sequence(t, &t->end, 1);
     }
-    if (n > 0 && !t->dry_run) {
+    if (n > 0 && !t->counts_only) {
         document_output_end_document(&t->output);
     }
     t->n_documents += n > 0;
     t->n_tokens += n;
-    return t->dry_run ? buf_status(&t->ends) : document_output_status(&t->output);
+    return t->counts_only ? buf_status(&t->ends) : document_output_status(&t->output);
 }
 
 static struct status read_text(struct text_store *t, const struct tokenizer *tokenizer, const char *text)
@@ -130,7 +130,7 @@ static struct status count_windows(int64_t *n, const struct text_store *t, const
 static struct status announce_text(const struct finetuning *f, const char *prefix, const char *text,
                                    int64_t *n_windows)
 {
-    struct text_store t = {.end = f->model.tokenizer.special[SPECIAL_END], .dry_run = true};
+    struct text_store t = {.end = f->model.tokenizer.special[SPECIAL_END], .counts_only = true};
     TRY(claim_store(&t.output, prefix, true));
     struct status s = read_text(&t, &f->model.tokenizer, text);
     s = failed(s) || n_windows == NULL ? s
@@ -153,7 +153,7 @@ static struct status make_store(struct finetuning *f, const char *prefix, const 
         char directory[FILE_PATH_BYTES];
         file_parent(directory, prefix);
         s = file_make_directories(directory);
-        s = failed(s) || f->lock.fd >= 0 ? s : dir_lock_acquire(&f->lock, f->run.run.output_dir);
+        s = failed(s) || f->lock.fd >= 0 ? s : dir_lock_acquire(&f->lock, f->run.run.common.output_dir);
         s = failed(s) ? s : write_store(&f->model.tokenizer, prefix, text);
     }
     return comm_agree(&world, s);
@@ -166,10 +166,10 @@ static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES
 {
     bool is_store = text_ids_is_store(path);
     int n = is_store ? snprintf(prefix, FILE_PATH_BYTES, "%s", path)
-                     : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.run.output_dir, name);
+                     : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.run.common.output_dir, name);
     FAIL_IF(n >= PRETRAIN_PATH_BYTES, STATUS_USAGE,
             "the path of the tokens, %.60s..., is longer than %d bytes", prefix, PRETRAIN_PATH_BYTES);
-    if (!is_store && f->run.run.dry_run) {
+    if (!is_store && f->run.run.common.dry_run) {
         f->run.makes_data = true;
         return announce_text(f, prefix, path, n_windows);
     }
@@ -200,7 +200,8 @@ static struct status set_model(struct finetuning *f)
     o->config = f->config = family->config_to_json(f->model.config, MODEL_TASK_CAUSAL_LM);
     o->config_from = o->run.init_checkpoint;
     TRY(o->config != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a configuration"));
-    o->run.vocab_file = o->run.vocab_file != NULL ? o->run.vocab_file : f->model.place.directory;
+    o->run.vocabulary.vocab_file =
+        o->run.vocabulary.vocab_file != NULL ? o->run.vocabulary.vocab_file : f->model.place.directory;
     return status_ok();
 }
 
@@ -309,7 +310,7 @@ struct status gpt_finetune_run(const struct gpt_finetune_options *o)
 {
     struct finetuning f = {
         .run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}, .lock = {.fd = -1}};
-    struct model_dir_given given = {.vocab_file = o->run.run.vocab_file};
+    struct model_dir_given given = {.vocab_file = o->run.run.vocabulary.vocab_file};
     TRY(model_dir_open_given(&f.model, o->run.run.init_checkpoint, given));
     f.model.tokenizer.parses_special &= !o->no_parse_special_tokens;
     struct status s = tune(&f);

@@ -9,7 +9,7 @@ static struct status find_directory(char path[FILE_PATH_BYTES], const struct pre
 {
     const char *given = ((const struct gpt_pretrain_options *)o->own)->data_cache_path;
     int n = given != NULL ? snprintf(path, FILE_PATH_BYTES, "%s", given)
-                          : snprintf(path, FILE_PATH_BYTES, "%s/index", o->run.output_dir);
+                          : snprintf(path, FILE_PATH_BYTES, "%s/index", o->run.common.output_dir);
     FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
             FILE_PATH_BYTES - 1);
     return status_ok();

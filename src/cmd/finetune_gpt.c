@@ -48,7 +48,7 @@ static const struct option options[] = {
                    "number of samples in an optimizer step, per rank"),
     ACCUMULATION_ROW,
     OPTION_REAL_ROW("num_train_epochs", OWN(n_epochs), "3.0", 0, 1e6, "number of passes through the text"),
-    OPTION_INT_ROW("max_steps", OWN(max_steps), "-1", -1, 1e12,
+    OPTION_INT_ROW("max_steps", AT(max_steps), "-1", -1, 1e12,
                    "number of steps, instead of --num_train_epochs; -1 and 0: off"),
     OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
                     "learning rate at the end of the warm-up; small models take more, up to 1e-3"),

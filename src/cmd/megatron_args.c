@@ -140,10 +140,10 @@ static struct status check_rates(const struct pretrain_options *o)
 
 static struct status check_files(const struct megatron_args *a)
 {
-    FAIL_IF(a->save != NULL && strcmp(a->save, a->run.run.common.output_dir) != 0, STATUS_USAGE,
+    FAIL_IF(a->save != NULL && a->log_dir != NULL && strcmp(a->save, a->log_dir) != 0, STATUS_USAGE,
             "--save %s and --output_dir %s are different directories, but checkpoints and log.jsonl go to "
             "the same one: leave out --output_dir",
-            a->save, a->run.run.common.output_dir);
+            a->save, a->log_dir);
     FAIL_IF(a->save != NULL && a->save_interval == 0, STATUS_USAGE,
             "--save needs --save-interval, the steps between checkpoints");
     FAIL_IF(a->run.run.common.output_dir == NULL, STATUS_USAGE,
@@ -282,13 +282,13 @@ static struct status set_steps(struct megatron_args *a)
     struct pretrain_options *o = &a->run;
     struct gpt_pretrain_options *own = &a->gpt;
     bool by_samples = a->train_samples > 0;
-    o->max_steps = by_samples ? batch_growth_steps(&o->growth, a->train_samples) : a->train_iters;
+    o->run.max_steps = by_samples ? batch_growth_steps(&o->growth, a->train_samples) : a->train_iters;
     o->steps_this_run = -1;
-    FAIL_IF(o->max_steps == 0, STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
+    FAIL_IF(o->run.max_steps == 0, STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
             (long long)a->train_samples, (long long)batch_growth_at(&o->growth, 1).batch);
     int64_t evaluation = o->eval_iters * o->run.train_batch_size;
     own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->run.train_batch_size;
-    own->n_wanted[1] = (o->max_steps / o->run.eval_steps + 1) * evaluation;
+    own->n_wanted[1] = (o->run.max_steps / o->run.eval_steps + 1) * evaluation;
     own->n_wanted[2] = evaluation;
     o->run.eval_steps = o->eval_iters > 0 ? o->run.eval_steps : 0;
     return status_ok();
@@ -324,9 +324,9 @@ static struct status set_data(struct megatron_args *a)
 static struct status set_files(struct megatron_args *a)
 {
     struct pretrain_options *o = &a->run;
-    if (o->run.common.output_dir == NULL) {
-        o->run.common.output_dir = a->save != NULL ? a->save : o->megatron_log.tensorboard;
-    }
+    o->run.common.output_dir = a->log_dir != NULL ? a->log_dir
+                               : a->save != NULL  ? a->save
+                                                  : o->megatron_log.tensorboard;
     o->run.skip_checkpoint = a->save == NULL;
     o->run.num_steps_per_checkpoint = a->save_interval;
     o->run.init_checkpoint = a->finetune ? a->load : NULL;

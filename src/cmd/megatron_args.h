@@ -31,7 +31,7 @@ struct megatron_args {
     double lr_warmup_fraction, min_lr, sgd_momentum;
     const char *tokenizer_type, *data_impl, *loader_type; /* names; kiln has one kind of each */
     const char *recipe;                                   /* "modern"; NULL: none */
-    const char *decay_style, *optimizer, *positions, *save, *load;
+    const char *decay_style, *optimizer, *positions, *save, *load, *log_dir;
     int64_t save_interval, checkpoint_num_layers;
     bool embed_layernorm, no_bias_gelu_fusion, openai_gelu, onnx_safe;
     bool finetune, deepspeed, recomputes_by_deepspeed;

@@ -53,7 +53,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
                    "number of sequences in an optimizer step, per rank"),
     ACCUMULATION_ROW,
-    OPTION_INT_ROW("max_steps", PRETRAIN(max_steps), "1000", 1, 1e12,
+    OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
                    "number of optimizer steps in this phase: the length of the schedule, and the last "
                    "step"),
     OPTION_INT_ROW("steps_this_run", PRETRAIN(steps_this_run), "-1", -1, 1e12,
@@ -225,8 +225,9 @@ static struct status read_lengths(struct pretrain_args *a)
 {
     const struct command *c = &command_pretrain;
     struct pretrain_lengths_given given = {
-        .max_steps = option_was_given(c, a, "max_steps"),
-        .steps_this_run = option_was_given(c, a, "steps_this_run"),
+        .steps = option_was_given(c, a, "max_steps")        ? "max_steps"
+                 : option_was_given(c, a, "steps_this_run") ? "steps_this_run"
+                                                            : NULL,
         .warmup_proportion = option_was_given(c, a, "warmup_proportion"),
     };
     return pretrain_read_lengths(&a->run, &given);

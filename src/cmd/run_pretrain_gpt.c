@@ -199,7 +199,7 @@ static const struct option options[] = {
         "resume from the universal checkpoint in --load, or that latest_universal there names, if "
         "it has no checkpoint of kiln, which need no flag on any number of ranks"),
     OPTION_FLAG_ROW("finetune", OWN(finetune), "take only the weights from --load, and begin at step 0"),
-    OPTION_STRING_ROW("output_dir", AT(common.output_dir), NULL, "DIR",
+    OPTION_STRING_ROW("output_dir", OWN(log_dir), NULL, "DIR",
                       "write log.jsonl and report.html here; default: --save, or --tensorboard-dir"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "0", 0, 1e6, "keep the last N; 0: all"),
     OTHER_DATA_ROW("--data-path does not hold what"),

@@ -227,7 +227,7 @@ static void set_loop(struct finetune_job *j)
                                     .n_steps = n_steps};
     l->state = run_state_begin(s, j->run.trainer.config.net.precision);
     l->state.optimizer = j->run.trainer.config.optimizer.kind->name;
-    l->state.max_steps = n_steps;
+    l->state.settings.max_steps = n_steps;
     l->state.update = j->run.trainer.config.optimizer;
     l->state.lr_schedule = "linear";
     l->state.freeze = o->freeze;

@@ -104,7 +104,8 @@ static struct status save(struct loop *l, bool wait)
         return status_ok();
     }
     TRY(compare_ranks(l, false));
-    bool phase_end = l->task->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
+    bool phase_end =
+        l->task->saves_at_end && (l->state.step == l->state.settings.max_steps || loop_is_over(l));
     l->save_run.best_step = l->state.early.best_step;
     l->saved_step = l->state.global_step;
     profile_phase(&l->profile, "save");

@@ -52,7 +52,7 @@ static bool is_tenth_over(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     double done = r->run.loop.clock != NULL ? r->run.loop.clock->part
-                                            : (double)r->run.loop.state.step / (double)o->max_steps;
+                                            : (double)r->run.loop.state.step / (double)o->run.max_steps;
     return done >= fmax(0.1, o->run.warmup_proportion);
 }
 
@@ -76,13 +76,13 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
 static struct pace pace_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    double whole = (double)o->max_steps * (double)o->run.train_batch_size;
-    double share = o->growth.batch > 0 ? (double)pretrain_samples_at(o, o->max_steps + 1).before / whole
+    double whole = (double)o->run.max_steps * (double)o->run.train_batch_size;
+    double share = o->growth.batch > 0 ? (double)pretrain_samples_at(o, o->run.max_steps + 1).before / whole
                                        : 1; /* samples as a share of full batches */
     double n_micro = (double)o->run.gradient_accumulation_steps;
     double epoch = r->in.train.steps_per_epoch * n_micro;
     return (struct pace){
-        .run = {.n_micro = r->run.loop.clock != NULL ? 0 : n_micro * (double)o->max_steps * share,
+        .run = {.n_micro = r->run.loop.clock != NULL ? 0 : n_micro * (double)o->run.max_steps * share,
                 .total_s = o->total_training_time,
                 .micro_of_an_epoch = epoch}};
 }
@@ -124,7 +124,7 @@ static void set_loop(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     struct loop *l = &r->run.loop;
-    r->progress = (struct run_progress){o->max_steps, {.total_s = o->total_training_time}};
+    r->progress = (struct run_progress){o->run.max_steps, {.total_s = o->total_training_time}};
     l->task = &pretraining;
     l->schedule = pretrain_schedule(o);
     l->clock = o->total_training_time > 0 ? &r->progress.clock : NULL;
@@ -217,8 +217,8 @@ static struct status export_weights(struct pretrain_run *r)
     const struct pretrain_options *o = r->options;
     const struct early_stop_state *early = &r->run.loop.state.early;
     char path[CHECKPOINT_PATH_BYTES];
-    bool whole = r->run.loop.last_step == o->max_steps ? loop_is_over(&r->run.loop)
-                                                       : early_stop_is_over(early, &o->run.early),
+    bool whole = r->run.loop.last_step == o->run.max_steps ? loop_is_over(&r->run.loop)
+                                                           : early_stop_is_over(early, &o->run.early),
          has_best = early->best_step > 0 && o->run.early.patience > 0;
     if ((!has_best && !o->exports_model) || !whole) {
         return status_ok();
@@ -361,7 +361,7 @@ static struct status assume(void *self)
     take_inputs(r);
     if (r->in.model == NULL) {
         pretrain_inputs_announce(&r->in, o);
-        log_info("work: phase %d, %lld steps", o->phase2 ? 2 : 1, (long long)o->max_steps);
+        log_info("work: phase %d, %lld steps", o->phase2 ? 2 : 1, (long long)o->run.max_steps);
     }
     return status_ok();
 }

@@ -46,8 +46,8 @@ struct pretrain_options {
     struct deepspeed_log_settings deepspeed_log; /* log settings of that file; not `on` without it */
     struct megatron_log_settings megatron_log;   /* `on` only for the script of Megatron-DeepSpeed */
     struct emulation_options emulation;          /* read by the command, which makes ranks.mesh of it */
-    bool balance_tokens;               /* deal sequences by length, so that ranks have equal tokens */
-    int64_t max_steps, steps_this_run; /* steps_this_run -1: max_steps */
+    bool balance_tokens;    /* deal sequences by length, so that ranks have equal tokens */
+    int64_t steps_this_run; /* -1: max_steps */
     int64_t phase1_end_step, resume_step;
     int64_t eval_samples;
     struct option_words sample_prompts; /* prompts of which each evaluation says what the model makes */
@@ -69,7 +69,7 @@ struct pretrain_options {
 
 /* Flags that were given and say how long the run and its warm-up are. */
 struct pretrain_lengths_given {
-    bool max_steps, steps_this_run; /* flags that end a run by steps */
+    const char *steps; /* a flag that ends a run by steps; NULL: none was given */
     bool warmup_proportion;
 };
 

@@ -142,7 +142,7 @@ static struct status evaluate_next(struct pretrain_run *r, double *loss)
     if (r->validation.source != NULL && o->run.eval_steps > 0 && step % o->run.eval_steps == 0) {
         TRY(validate(r, &r->validation, pretrain_validated_before(o, step), n, at, loss));
     }
-    if (step < o->max_steps) {
+    if (step < o->run.max_steps) {
         return status_ok();
     }
     if (r->validation.source != NULL) {

@@ -52,8 +52,8 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
         return;
     }
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
-             (long long)r->run.loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
-             step_flops * (double)o->max_steps / 1e12);
+             (long long)r->run.loop.state.phase, (long long)o->run.max_steps, step_flops / 1e9,
+             step_flops * (double)o->run.max_steps / 1e12);
 }
 
 /* Logs what dealing by length has gained: with ranks, the step takes as long as the one with the most
@@ -166,7 +166,7 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
         .checkpoints = o->run.common.output_dir,
         .flags = o->run.flags,
         .schedule = r->run.loop.schedule,
-        .n_steps = o->max_steps,
+        .n_steps = o->run.max_steps,
         .log_every = o->run.log_freq,
         .seq_length = o->run.max_seq_length,
         .n_layers = m->n_layers,

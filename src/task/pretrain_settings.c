@@ -29,7 +29,7 @@ struct schedule pretrain_schedule(const struct pretrain_options *o)
     s.warmup = o->run.warmup_proportion;
     s.constant = o->constant_proportion;
     s.degree = o->scheduler_degree;
-    s.n_steps = o->max_steps;
+    s.n_steps = o->run.max_steps;
     return s;
 }
 
@@ -91,7 +91,6 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
     s.phase = o->phase2 ? 2 : 1;
     s.global_step = o->phase2 ? o->phase1_end_step : 0;
     s.optimizer = o->optimizer;
-    s.max_steps = o->max_steps;
     s.update = pretrain_optimizer(o);
     s.rate = pretrain_schedule(o);
     s.lr_schedule = o->schedule;
@@ -108,7 +107,8 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
 
 int64_t pretrain_last_step(const struct pretrain_options *o)
 {
-    return o->steps_this_run < 0 || o->steps_this_run > o->max_steps ? o->max_steps : o->steps_this_run;
+    return o->steps_this_run < 0 || o->steps_this_run > o->run.max_steps ? o->run.max_steps
+                                                                         : o->steps_this_run;
 }
 
 /* ---- what cannot be ---- */
@@ -187,14 +187,13 @@ static int64_t whole_batch(const struct pretrain_options *o)
 
 static struct status check_time(struct pretrain_options *o, const struct pretrain_lengths_given *given)
 {
-    FAIL_IF(given->max_steps || given->steps_this_run, STATUS_USAGE,
-            "--total_training_time and --%s both say when the run ends: leave one out",
-            given->max_steps ? "max_steps" : "steps_this_run");
+    FAIL_IF(given->steps != NULL, STATUS_USAGE,
+            "--total_training_time and --%s both say when the run ends: leave one out", given->steps);
     FAIL_IF(strcmp(o->schedule, "warmup") == 0, STATUS_USAGE,
             "--total_training_time plans by the clock, and the \"scheduler\" of %s counts steps: give "
             "--lr_schedule",
             o->deepspeed_config);
-    o->max_steps = PRETRAIN_MOST_STEPS;
+    o->run.max_steps = PRETRAIN_MOST_STEPS;
     return status_ok();
 }
 
@@ -202,7 +201,7 @@ static struct status check_warmup(const struct pretrain_options *o,
                                   const struct pretrain_lengths_given *given)
 {
     int64_t batch = whole_batch(o);
-    double all = (double)o->max_steps * (double)batch * (double)o->run.max_seq_length;
+    double all = (double)o->run.max_steps * (double)batch * (double)o->run.max_seq_length;
     FAIL_IF(given->warmup_proportion, STATUS_USAGE,
             "--warmup_tokens and --warmup_proportion both say how long the rate rises: leave one out");
     FAIL_IF(strcmp(o->schedule, "warmup") == 0, STATUS_USAGE,
@@ -210,7 +209,7 @@ static struct status check_warmup(const struct pretrain_options *o,
     FAIL_IF((double)o->run.warmup_tokens > all, STATUS_USAGE,
             "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up to %lld tokens "
             "are %.0f",
-            (long long)o->run.warmup_tokens, (long long)o->max_steps, (long long)batch,
+            (long long)o->run.warmup_tokens, (long long)o->run.max_steps, (long long)batch,
             (long long)o->run.max_seq_length, all);
     return status_ok();
 }

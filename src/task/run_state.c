@@ -37,7 +37,7 @@ static const struct entry entries[] = {
     ENTRY(max_predictions_per_seq, INT, true),
     SETTING(train_batch_size, INT),
     SETTING(gradient_accumulation_steps, INT),
-    ENTRY(max_steps, INT, true),
+    SETTING(max_steps, INT),
     SETTING(learning_rate, REAL),
     SETTING(warmup_proportion, REAL),
     OPTIONAL_ENTRY(command, TEXT, false),

@@ -18,7 +18,7 @@ struct run_state {
     const char *optimizer;
     const char *command; /* command of fine-tuning; NULL, and not in the file: pre-training */
     const char *data;    /* a hash of the training data; NULL in checkpoints of earlier versions */
-    int64_t max_predictions_per_seq, max_steps;
+    int64_t max_predictions_per_seq;
 
     /* Other settings that decide an update; as now where a checkpoint of an earlier version does not have
      * them. */

@@ -253,7 +253,7 @@ static struct status check_windows(const struct finetuning *f)
 
 static struct status check_epochs(const struct gpt_finetune_options *o)
 {
-    return o->max_steps > 0 || o->n_epochs > 0
+    return o->run.run.max_steps > 0 || o->n_epochs > 0
                ? status_ok()
                : status_error(STATUS_USAGE,
                               "--num_train_epochs 0 trains nothing: give a number above 0, or --max_steps");
@@ -266,13 +266,14 @@ static struct status set_steps(struct finetuning *f)
     struct pretrain_options *o = &f->run;
     TRY(check_windows(f));
     double steps = ceil(given->n_epochs * (double)f->n_windows / (double)batch_of(o));
-    o->max_steps = given->max_steps > 0 ? given->max_steps : int_larger(1, (int64_t)steps);
+    o->run.max_steps =
+        given->run.run.max_steps > 0 ? given->run.run.max_steps : int_larger(1, (int64_t)steps);
     o->update.corrects_eps = true;
     o->steps_this_run = -1;
     o->resume_step = -1;
     o->eval_on_start = true;
     o->exports_model = true;
-    o->run.eval_steps = o->run.eval_steps > 0 ? o->run.eval_steps : o->max_steps;
+    o->run.eval_steps = o->run.eval_steps > 0 ? o->run.eval_steps : o->run.max_steps;
     return status_ok();
 }
 

@@ -13,11 +13,10 @@ struct gpt_finetune_options {
      * eval_steps 0: only before and after.  kind, own, configuration and data are set by the run. */
     struct pretrain_options run;
     struct gpt_pretrain_options gpt;
-    const char *train_file;      /* lines of JSON, a text, or the prefix of a store (data/text_ids.h) */
-    const char *validation_file; /* text to evaluate on, in the same forms; NULL: a part of train_file */
-    int64_t validation_percent;  /* percentage of train_file in that part, its last one */
-    double n_epochs;
-    int64_t max_steps;            /* instead of n_epochs; -1 and 0: off */
+    const char *train_file;       /* lines of JSON, a text, or the prefix of a store (data/text_ids.h) */
+    const char *validation_file;  /* text to evaluate on, in the same forms; NULL: a part of train_file */
+    int64_t validation_percent;   /* percentage of train_file in that part, its last one */
+    double n_epochs;              /* used with run.run.max_steps -1 and 0 */
     bool no_parse_special_tokens; /* special tokens in the texts are plain text */
 };
 

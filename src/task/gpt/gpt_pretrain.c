@@ -227,7 +227,7 @@ static struct token_windows windows_of(const struct gpt_set *g, const struct pre
 static int64_t samples_of(enum part part, const struct pretrain_options *o)
 {
     int64_t n = ((const struct gpt_pretrain_options *)o->own)->n_wanted[part];
-    return n > 0 ? n : o->max_steps * o->run.train_batch_size;
+    return n > 0 ? n : o->run.max_steps * o->run.train_batch_size;
 }
 
 static struct status order_samples(struct gpt_data *d, int i, enum part part,
@@ -543,7 +543,7 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
     const struct gpt_pretrain_options *own = o->own;
     const struct gpt_data *g = in->train.self, *h = in->heldout.self;
     struct batch_source heldout = window_batches_source(&h->batches, 1);
-    int64_t of_run = pretrain_samples_at(o, o->max_steps + 1).before * o->run.max_seq_length;
+    int64_t of_run = pretrain_samples_at(o, o->run.max_steps + 1).before * o->run.max_seq_length;
     int64_t n = o->total_training_time > 0 ? own->ngram_tokens : int_smaller(own->ngram_tokens, of_run);
     return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &heldout, n_samples)
                  : status_ok();

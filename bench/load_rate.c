@@ -52,10 +52,10 @@ static struct status read_store(const struct wanted *w, const struct tokenizer *
     TRY(token_store_open(&store, w->place));
     struct bert_loader_config c = {.store = &store.index,
                                    .seed = 1,
-                                   .max_seq_length = w->length,
+                                   .batch.max_seq_length = w->length,
                                    .max_predictions_per_seq = w->predictions,
-                                   .train_batch_size = w->batch,
-                                   .gradient_accumulation_steps = 1,
+                                   .batch.train_batch_size = w->batch,
+                                   .batch.gradient_accumulation_steps = 1,
                                    .masked_lm_prob = 0.15,
                                    .short_seq_prob = 0.1};
     struct status s = bert_loader_set_tokens(&c, t);
@@ -77,8 +77,8 @@ static struct status read_shards(const struct wanted *w, const struct tokenizer 
                                                                 .vocab_size = t->n,
                                                                 .pad_id = t->special[SPECIAL_PAD],
                                                                 .seed = 1,
-                                                                .train_batch_size = w->batch,
-                                                                .gradient_accumulation_steps = 1,
+                                                                .batch.train_batch_size = w->batch,
+                                                                .batch.gradient_accumulation_steps = 1,
                                                                 .allow_packed = true}));
     struct batch_source source = shard_loader_source(&loader);
     struct status s = make_steps(&source, w, n_sequences);

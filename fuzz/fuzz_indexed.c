@@ -42,10 +42,10 @@ static void make_batches(const struct indexed *x)
                                    .cls_id = 1,
                                    .sep_id = 2,
                                    .mask_id = 3,
-                                   .max_seq_length = 16,
+                                   .batch.max_seq_length = 16,
                                    .max_predictions_per_seq = 3,
-                                   .train_batch_size = 4,
-                                   .gradient_accumulation_steps = 2,
+                                   .batch.train_batch_size = 4,
+                                   .batch.gradient_accumulation_steps = 2,
                                    .masked_lm_prob = 0.15,
                                    .short_seq_prob = 0.3};
     struct bert_loader l;

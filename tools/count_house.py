@@ -19,7 +19,7 @@ SOURCES = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in (".c", ".h"
 TEXT = {p: p.read_text() for p in SOURCES}
 CODE = {p: re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), t, flags=re.S) for p, t in TEXT.items()}
 PROTOTYPE = re.compile(r"^(?!static|typedef|#|extern \"C\")[A-Za-z_][\w \*]*?[ \*](\w+)\(([^;{}]*)\);", re.M)
-NAMES_A_SETTING = ("command_flags", "vocab_flags", "pretrain_options", "finetune_options", "run_settings")
+NAMES_A_SETTING = ("command_flags", "vocab_flags", "batch_flags", "optimizer", "pretrain_options", "finetune_options", "run_settings")
 
 
 def place(path, line):

@@ -101,7 +101,7 @@ static struct param_engine_config configure(const struct deepspeed_config *c, in
 {
     struct param_engine_config out = {.optimizer = optimizer_with(optimizer_find(c->optimizer), c->update),
                                       .schedule = {.kind = SCHEDULE_CONSTANT, .n_steps = 1},
-                                      .n_micro = c->gradient_accumulation_steps,
+                                      .n_micro = c->batch.gradient_accumulation_steps,
                                       .reproducible_ranks = reproducible_ranks,
                                       .shares = c->log.zero_stage > 0,
                                       .rounds = c->bf16};
@@ -130,7 +130,7 @@ static struct status prepare(struct kiln_engine *e, const char *path, const stru
     param_table_fini(&table);
     if (!failed(s)) {
         copy_values(&e->inner, parameters);
-        e->train_batch_size = file.train_batch_size;
+        e->train_batch_size = file.batch.train_batch_size;
     }
     return s;
 }

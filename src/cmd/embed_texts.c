@@ -15,7 +15,7 @@
 struct embed_args {
     struct session_flags session;
     const char *pooling, *prompt, *prompt_name;
-    int64_t max_seq_length, truncate_dim;
+    int64_t max_length, truncate_dim;
     bool normalize, no_normalize, no_prompt, parse_special_tokens;
 };
 
@@ -28,7 +28,7 @@ static const struct option options[] = {
                       "combine the vectors of all tokens, [CLS] and [SEP] included, in this way"),
     OPTION_FLAG_ROW("normalize", offsetof(struct embed_args, normalize), "scale vectors to length 1"),
     OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize), "do not scale vectors"),
-    OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_seq_length), NULL, 2, 65536,
+    OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_length), NULL, 2, 65536,
                    "maximum number of tokens of a text, [CLS] and [SEP] included; a longer text is cut"),
     OPTION_INT_ROW("truncate_dim", offsetof(struct embed_args, truncate_dim), NULL, 1, 1000000,
                    "keep only the first N numbers of a vector; --normalize scales what is left"),
@@ -157,11 +157,11 @@ static struct status plan(struct group *g, const struct embed_args *a)
                                        : EMBED_AS_MODEL,
         .prompt = a->no_prompt ? "" : a->prompt,
         .prompt_name = a->prompt_name,
-        .max_length = a->max_seq_length,
+        .max_length = a->max_length,
         .truncate_dim = a->truncate_dim,
     };
     bool asked = a->pooling != NULL || a->normalize || a->no_normalize || a->no_prompt || a->prompt != NULL ||
-                 a->prompt_name != NULL || a->max_seq_length != 0 || a->truncate_dim != 0;
+                 a->prompt_name != NULL || a->max_length != 0 || a->truncate_dim != 0;
     struct buf line = {0};
     TRY(embed_plan_make(&g->plan, g->s, &o));
     embed_plan_describe(&line, &g->plan);

@@ -39,13 +39,13 @@ struct example_args {
 
 #define FINETUNE_MODEL_ROWS                                                                                  \
     MODEL_ROW,                                                                                               \
-        OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                      \
+        OPTION_STRING_ROW("config_file", AT(common.config_file), NULL, "FILE",                               \
                           "config.json for a model that has none; if it has one, both must agree"),          \
         OPTION_STRING_ROW("vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",                             \
                           "vocab.txt for a model that has none; if it has one, both must agree")
 
 #define FINETUNE_TRAINING_ROWS                                                                               \
-    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \
+    OPTION_INT_ROW("train_batch_size", AT(batch.train_batch_size), "32", 1, 1e6,                             \
                    "number of sequences in an optimizer step, per rank"),                                    \
         ACCUMULATION_ROW,                                                                                    \
         OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,                                  \
@@ -151,7 +151,7 @@ static const struct option squad_options[] = {
                       "score with this Python script instead of the built-in metric: it prints "
                       "\"exact_match\" and \"f1\" as JSON"),
     OPTION_GROUP_ROW("text"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "384", 5, 65536,
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "384", 5, 65536,
                    "maximum number of tokens of a question and its window together"),
     OPTION_INT_ROW("doc_stride", OWN(doc_stride), "128", 1, 65536,
                    "number of tokens from one window to the next"),
@@ -221,7 +221,7 @@ static const struct option classify_options[] = {
     FINETUNE_DO_ROWS("classify --predict_file",
                      "score the predictions by GLUE's metrics; implies --do_predict"),
     OPTION_GROUP_ROW("text"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 5, 65536,
                    "maximum number of tokens of a text or pair; a longer text, or the longer text of a pair, "
                    "is cut at its end"),
     LOWER_CASE_ROW,
@@ -271,7 +271,7 @@ static const struct option tag_options[] = {
     FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does, or the numbers by their "
                                              "correlation; implies --do_predict"),
     OPTION_GROUP_ROW("text"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 5, 65536,
                    "maximum number of tokens of a sentence; a longer one is split"),
     LOWER_CASE_ROW,
     OPTION_GROUP_ROW("training"),
@@ -317,7 +317,7 @@ static const struct option embed_train_options[] = {
     FINETUNE_DO_ROWS("compare the pairs of --predict_file",
                      "score the cosines by their correlation with the scores; implies --do_predict"),
     OPTION_GROUP_ROW("text"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 5, 65536,
                    "maximum number of tokens of a text; a longer one is cut at its end"),
     OPTION_CHOICE_ROW("pooling", OWN(pooling), "mean", "mean|cls",
                       "make the vector of a text of all its tokens, or of the first"),

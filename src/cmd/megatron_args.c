@@ -56,7 +56,7 @@ static struct status check_model(const struct megatron_args *a)
 {
     const long long hidden = a->model.hidden_size, heads = a->model.n_heads, channels = a->kv_channels,
                     ffn = a->model.feed_forward_size;
-    const long long positions = a->model.n_positions, length = a->run.run.max_seq_length;
+    const long long positions = a->model.n_positions, length = a->run.run.batch.max_seq_length;
     const long long rows = a->model.vocab_size, divisor = a->vocab_divisor;
     FAIL_IF(hidden % heads != 0, STATUS_USAGE,
             "--hidden-size %lld is not a multiple of --num-attention-heads %lld", hidden, heads);
@@ -243,8 +243,9 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
                  (long long)g->increment, (long long)g->n_samples);
         o->batch_ramp = a->ramp_text;
     }
-    o->run.ranks.global_batch_size = o->run.train_batch_size = g->batch;
-    o->run.gradient_accumulation_steps = g->batch / a->micro_batch_size; /* micro-batches of all ranks */
+    o->run.ranks.global_batch_size = o->run.batch.train_batch_size = g->batch;
+    o->run.batch.gradient_accumulation_steps =
+        g->batch / a->micro_batch_size; /* micro-batches of all ranks */
     return status_ok();
 }
 
@@ -260,7 +261,7 @@ static struct status set_rates(struct megatron_args *a)
     struct pretrain_options *o = &a->run;
     struct schedule *s = &o->warmup;
     bool by_samples = a->train_samples > 0;
-    int64_t unit = by_samples ? 1 : o->run.train_batch_size,
+    int64_t unit = by_samples ? 1 : o->run.batch.train_batch_size,
             given = by_samples ? a->lr_decay_samples : a->lr_decay_iters;
     int64_t all = by_samples ? a->train_samples : a->train_iters;
     s->decay = decay_of(a->decay_style);
@@ -286,8 +287,8 @@ static struct status set_steps(struct megatron_args *a)
     o->steps_this_run = -1;
     FAIL_IF(o->run.max_steps == 0, STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
             (long long)a->train_samples, (long long)batch_growth_at(&o->growth, 1).batch);
-    int64_t evaluation = o->eval_iters * o->run.train_batch_size;
-    own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->run.train_batch_size;
+    int64_t evaluation = o->eval_iters * o->run.batch.train_batch_size;
+    own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->run.batch.train_batch_size;
     own->n_wanted[1] = (o->run.max_steps / o->run.eval_steps + 1) * evaluation;
     own->n_wanted[2] = evaluation;
     o->run.eval_steps = o->eval_iters > 0 ? o->run.eval_steps : 0;
@@ -370,13 +371,13 @@ static struct status compare_file(const struct command *c, struct megatron_args 
     const char *path = o->deepspeed_config;
     struct deepspeed_config d;
     TRY(deepspeed_config_read(&d, path, true, n_ranks));
-    int64_t micro = d.train_batch_size / d.gradient_accumulation_steps;
+    int64_t micro = d.batch.train_batch_size / d.batch.gradient_accumulation_steps;
     const struct {
         const char *key, *flag;
         double of_file, of_flag;
     } rows[] = {
-        {"train_batch_size", "global-batch-size", (double)(d.train_batch_size * n_ranks),
-         (double)o->run.train_batch_size},
+        {"train_batch_size", "global-batch-size", (double)(d.batch.train_batch_size * n_ranks),
+         (double)o->run.batch.train_batch_size},
         {"train_micro_batch_size_per_gpu", "micro-batch-size", (double)micro, (double)a->micro_batch_size},
         {"gradient_clipping", "clip-grad", d.update.max_grad_norm, o->update.max_grad_norm},
         {"bf16", "bf16", d.bf16, o->run.precision.autocast},

@@ -28,7 +28,6 @@ static inline struct plan_unit plan_unit_of(double device_bytes)
 /* ---- --mesh (plan_mesh.c) ---- */
 
 struct plan_mesh {
-    const char *config_file;
     const struct world_setup *setup;
     double memory_bytes;          /* bytes of a device */
     struct trainer_config config; /* configuration of one rank; its `ranks` are the mesh */
@@ -106,7 +105,6 @@ struct status plan_search_check(const struct plan_search *s);
 enum { PLAN_MOST_WORLDS = 8 };
 
 struct plan_report {
-    const char *config_file;
     const struct world_setup *setup;
     double memory_bytes; /* bytes of a device */
     bool has_times;

@@ -299,7 +299,7 @@ json_t *plan_mesh_json(const struct plan_mesh *p)
         json_array_append_new(stages, json_of_stage(p, &p->stages[i]));
     }
     json_t *o = json_pack("{s:o, s:s, s:f, s:[i, i, i], s:i, s:i, s:s, s:I, s:I, s:f, s:i, s:b, s:o*, s:o}",
-                          "config", json_text(p->config_file), "device", p->setup->machine->name,
+                          "config", json_text(p->setup->config), "device", p->setup->machine->name,
                           "device_memory_bytes", p->memory_bytes, "mesh", r->shape.tp, r->shape.pp,
                           r->shape.dp, "chunks", trainer_ranks_chunks(r), "zero", (int)r->zero_stage,
                           "precision", precision_name(p->config.net.precision), "micro_batch_size",

@@ -110,7 +110,7 @@ static void append_head(struct buf *b, const struct plan_report *r)
     const struct machine *d = r->setup->machine;
     const struct world_plan *p = &r->stages[r->stage];
     buf_puts(b, "model    ");
-    log_append_text(b, r->config_file);
+    log_append_text(b, r->setup->config);
     buf_printf(b,
                ": %" PRId64 " layers x %" PRId64 "%s%s, %" PRId64 " heads, feed-forward %" PRId64
                ", vocabulary %" PRId64 ": %.2f M parameters\n",
@@ -318,13 +318,14 @@ json_t *plan_report_json(const struct plan_report *r)
     return json_pack(
         "{s:o, s:I, s:s, s:f, s:I, s:i, s:s, s:s, s:I, s:I, s:f, s:o, s:o, s:o, s:o*, s:o*, s:o*, s:o*, "
         "s:s*, s:o}",
-        "config", json_text(r->config_file), "parameters", (json_int_t)p->rank.trainer.net.n_params, "device",
-        d->name, "device_memory_bytes", r->memory_bytes, "world", (json_int_t)p->world, "zero", p->stage,
-        "precision", precision_name(s->config.net.precision), "optimizer", s->config.optimizer.kind->name,
-        "micro_batch_size", (json_int_t)s->n_sequences, "micro_batches", (json_int_t)p->n_micro, "flops",
-        s->useful_flops * (double)p->n_micro, "memory", json_of_stages(r, r->stages), "reduce",
-        json_of_ring(p->reduce), "gather", json_of_ring(p->gather), "passes_seconds",
-        times ? json_real(p->passes_s) : NULL, "update_seconds", times ? json_real(p->update_s) : NULL,
-        "step_seconds", times ? json_of_range(p->step_s) : NULL, "sequences_per_second",
-        times ? json_of_range(p->sequences) : NULL, "rates", times ? d->rates_source : NULL, "worlds", rows);
+        "config", json_text(r->setup->config), "parameters", (json_int_t)p->rank.trainer.net.n_params,
+        "device", d->name, "device_memory_bytes", r->memory_bytes, "world", (json_int_t)p->world, "zero",
+        p->stage, "precision", precision_name(s->config.net.precision), "optimizer",
+        s->config.optimizer.kind->name, "micro_batch_size", (json_int_t)s->n_sequences, "micro_batches",
+        (json_int_t)p->n_micro, "flops", s->useful_flops * (double)p->n_micro, "memory",
+        json_of_stages(r, r->stages), "reduce", json_of_ring(p->reduce), "gather", json_of_ring(p->gather),
+        "passes_seconds", times ? json_real(p->passes_s) : NULL, "update_seconds",
+        times ? json_real(p->update_s) : NULL, "step_seconds", times ? json_of_range(p->step_s) : NULL,
+        "sequences_per_second", times ? json_of_range(p->sequences) : NULL, "rates",
+        times ? d->rates_source : NULL, "worlds", rows);
 }

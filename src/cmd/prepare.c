@@ -17,8 +17,8 @@ struct prepare_args {
     struct option_given given;
     struct vocab_flags vocabulary;
     const char *input_format, *text_field, *encoding;
-    const char *format;                                   /* a list of "store", "hdf5", "packed", "text" */
-    const char *max_seq_length, *max_predictions_per_seq; /* lists */
+    const char *format;                /* a list of "store", "hdf5", "packed", "text" */
+    const char *lengths, *predictions; /* lists */
     const char *keep_script, *dataset;
     struct prepare_documents_args documents;
     bool one_sentence_per_line;
@@ -85,10 +85,10 @@ static const struct option options[] = {
         ", alone: whole documents, with white space, indentation and blank lines as they are, in the .bin "
         "and "
         ".idx of preprocess_data.py"),
-    OPTION_STRING_ROW("max_seq_length", AT(max_seq_length), "128", "LIST",
+    OPTION_STRING_ROW("max_seq_length", AT(lengths), "128", "LIST",
                       "hdf5: maximum number of tokens per sequence, [CLS] and [SEP] included; a list, such "
                       "as 128,512, makes one directory each"),
-    OPTION_STRING_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", "LIST",
+    OPTION_STRING_ROW("max_predictions_per_seq", AT(predictions), "20", "LIST",
                       "hdf5: maximum number of masked positions per sequence; a list has one number for each "
                       "--max_seq_length"),
     OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1, "hdf5: fraction of tokens to mask"),
@@ -211,14 +211,14 @@ static struct shard_set_config shard_config(const struct prepare_args *a, const 
     return (struct shard_set_config){.dataset = a->reference_names ? a->dataset : NULL,
                                      .tokenizer = t,
                                      .packed = packed,
-                                     .max_seq_length = phase->max_seq_length,
-                                     .max_predictions_per_seq = phase->max_predictions_per_seq,
                                      .dupe_factor = a->dupe_factor,
                                      .n_shards = {[STORE_TRAIN] = a->n_shards, [STORE_HELDOUT] = n_test},
-                                     .masked_lm_prob = a->masked_lm_prob,
-                                     .short_seq_prob = a->short_seq_prob,
-                                     .whole_word_masks = a->whole_word_masks,
-                                     .seed = (uint64_t)a->seed};
+                                     .samples = {.seed = (uint64_t)a->seed,
+                                                 .batch = {phase->length, 1, 1, false},
+                                                 .max_predictions_per_seq = phase->n_predictions,
+                                                 .masked_lm_prob = a->masked_lm_prob,
+                                                 .short_seq_prob = a->short_seq_prob,
+                                                 .whole_words = a->whole_word_masks ? t : NULL}};
 }
 
 /* Names the directory of a set, as create_datasets_from_start.sh does if asked to. */
@@ -230,14 +230,16 @@ static struct status name_set(struct prepare_set *set, const struct prepare_args
         n = snprintf(set->name, sizeof set->name,
                      "hdf5_lower_case_%d_seq_len_%" PRId64 "_max_pred_%" PRId64
                      "_masked_lm_prob_%g_random_seed_%" PRId64 "_dupe_factor_%" PRId64 "%s/%s",
-                     a->vocabulary.do_lower_case, s->max_seq_length, s->max_predictions_per_seq,
-                     s->masked_lm_prob, a->seed, s->dupe_factor, s->packed ? "_packed" : "", a->dataset);
+                     a->vocabulary.do_lower_case, s->samples.batch.max_seq_length,
+                     s->samples.max_predictions_per_seq, s->samples.masked_lm_prob, a->seed, s->dupe_factor,
+                     s->packed ? "_packed" : "", a->dataset);
     } else if (is_only) {
         n = 0;
         set->name[0] = '\0';
     } else {
         n = snprintf(set->name, sizeof set->name, "%s_seq_len_%" PRId64 "_max_pred_%" PRId64,
-                     s->packed ? "packed" : "hdf5", s->max_seq_length, s->max_predictions_per_seq);
+                     s->packed ? "packed" : "hdf5", s->samples.batch.max_seq_length,
+                     s->samples.max_predictions_per_seq);
     }
     return n < (int)sizeof set->name && strchr(a->dataset, '/') == NULL
                ? status_ok()
@@ -253,7 +255,7 @@ static struct status make_sets(struct prepare_config *c, const struct prepare_ar
     if (n_kinds == 0) {
         return status_ok();
     }
-    TRY(prepare_phases_parse(phases, &n_phases, a->max_seq_length, a->max_predictions_per_seq));
+    TRY(prepare_phases_parse(phases, &n_phases, a->lengths, a->predictions));
     for (int i = 0; i < n_phases; i++) {
         for (int packed = 0; packed < 2; packed++) {
             if (packed == 1 ? f->packed : f->hdf5) {

@@ -73,11 +73,11 @@ struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHAS
                 "--max_seq_length has more numbers than the limit of %d", PREPARE_MOST_PHASES);
         FAIL_IF(!prepare_word_next(&prediction, &predictions), STATUS_USAGE,
                 "--max_predictions_per_seq has fewer numbers than --max_seq_length");
-        TRY(parse_number(&phases[*n].max_seq_length, length, "max_seq_length", LEAST_LENGTH));
-        TRY(parse_number(&phases[*n].max_predictions_per_seq, prediction, "max_predictions_per_seq", 1));
+        TRY(parse_number(&phases[*n].length, length, "max_seq_length", LEAST_LENGTH));
+        TRY(parse_number(&phases[*n].n_predictions, prediction, "max_predictions_per_seq", 1));
         for (int i = 0; i < *n; i++) {
-            FAIL_IF(phases[i].max_seq_length == phases[*n].max_seq_length &&
-                        phases[i].max_predictions_per_seq == phases[*n].max_predictions_per_seq,
+            FAIL_IF(phases[i].length == phases[*n].length &&
+                        phases[i].n_predictions == phases[*n].n_predictions,
                     STATUS_USAGE, "--max_seq_length and --max_predictions_per_seq name a phase twice");
         }
         (*n)++;

@@ -24,7 +24,7 @@ struct status prepare_formats_parse(struct prepare_formats *f, const char *list,
 enum { PREPARE_MOST_PHASES = 8 };
 
 struct prepare_phase {
-    int64_t max_seq_length, max_predictions_per_seq;
+    int64_t length, n_predictions;
 };
 
 /* Parses --max_seq_length and --max_predictions_per_seq, which have the same number of values.

@@ -118,8 +118,8 @@ static struct status take_file(const struct command *c, struct pretrain_args *a)
     struct deepspeed_config d;
     bool own_optimizer = option_was_given(c, a, "optimizer");
     TRY(deepspeed_config_read(&d, o->deepspeed_config, own_optimizer, rank_options_data(&o->run.ranks).size));
-    o->run.train_batch_size = d.train_batch_size;
-    o->run.gradient_accumulation_steps = d.gradient_accumulation_steps;
+    o->run.batch.train_batch_size = d.batch.train_batch_size;
+    o->run.batch.gradient_accumulation_steps = d.batch.gradient_accumulation_steps;
     o->run.precision.autocast = d.bf16;
     o->run.precision.fp16 = d.fp16;
     o->run.loss_scale = d.loss_scale;
@@ -241,11 +241,11 @@ static struct status apply_decoder_recipe(const struct command *c, struct pretra
 {
     FAIL_IF(strcmp(a->recipe, "reference") == 0, STATUS_USAGE,
             "--recipe reference is BERT-large's, but --config_file %s describes a %s model",
-            a->run.run.config_file, a->run.kind->family->name);
+            a->run.run.common.config_file, a->run.kind->family->name);
     TRY(recipe_apply(c, a, &decoder_recipe, 1, a->recipe));
     if (a->dropout > 0) {
         log_info("dropout is %g, as %s says; the recipe was measured at 0", a->dropout,
-                 a->run.run.config_file);
+                 a->run.run.common.config_file);
     }
     return status_ok();
 }

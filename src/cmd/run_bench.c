@@ -6,6 +6,7 @@
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "watch/migration_log.h"
+#include "data/batch_source.h"
 #include "dev/precision.h"
 #include "optim/optimizer.h"
 #include "model/model_family.h"
@@ -20,8 +21,9 @@
 #include <string.h>
 
 struct bench_args {
-    const char *model, *config_file, *task, *optimizer, *device, *predict, *migration_log;
-    int64_t max_seq_length, min_seq_length, train_batch_size, steps;
+    const char *model, *task, *optimizer, *device, *predict, *migration_log;
+    struct batch_flags batch;
+    int64_t min_seq_length, steps;
     bool recompute;
     struct precision_flags precision;
     struct command_flags common;
@@ -42,12 +44,13 @@ static const struct option options[] = {
         "measure a built-in size: tiny, mini, base or large of BERT, or mini and then base; gpt2 "
         "(124 M parameters) or gpt2-xl (1,558 M); gpt-13b, 8 of the 40 layers of "
         "run_bloom13b.sh's model, which one device holds"),
-    OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",
+    OPTION_STRING_ROW("config_file", AT(common.config_file), NULL, "FILE",
                       "measure this model configuration instead (JSON, Hugging Face's keys; see configs/)"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 8, 65536, "number of tokens in a sequence"),
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 8, 65536,
+                   "number of tokens in a sequence"),
     OPTION_INT_ROW("min_seq_length", AT(min_seq_length), "0", 0, 65536,
                    "spread lengths evenly from N to --max_seq_length; 0: off, all have --max_seq_length"),
-    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "0", 0, 1e6,
+    OPTION_INT_ROW("train_batch_size", AT(batch.train_batch_size), "0", 0, 1e6,
                    "number of sequences per step; 0: off, as many as make 4096 tokens (1024 for hidden sizes "
                    "of 768 and more, 32768 on a GPU)"),
     OPTION_CHOICE_ROW("task", AT(task), "pretraining", "pretraining|squad",
@@ -112,12 +115,12 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                                 const struct bench_place *at, const char *name, const struct model *model)
 {
     int64_t tokens = usual_tokens(model, at->plain.device);
-    FAIL_IF(a->min_seq_length > a->max_seq_length, STATUS_USAGE,
+    FAIL_IF(a->min_seq_length > a->batch.max_seq_length, STATUS_USAGE,
             "--min_seq_length %" PRId64 " is more than --max_seq_length %" PRId64, a->min_seq_length,
-            a->max_seq_length);
-    FAIL_IF(a->max_seq_length > model->max_length, STATUS_USAGE,
-            "--max_seq_length %" PRId64 " is more than the %" PRId64 " positions of %s", a->max_seq_length,
-            model->max_length, name);
+            a->batch.max_seq_length);
+    FAIL_IF(a->batch.max_seq_length > model->max_length, STATUS_USAGE,
+            "--max_seq_length %" PRId64 " is more than the %" PRId64 " positions of %s",
+            a->batch.max_seq_length, model->max_length, name);
     *s = (struct step_bench){
         .config = {.net = {.model = model,
                            .device = at->watched.device,
@@ -129,11 +132,11 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                    .seed = 42},
         .plain = at->plain,
         .ceiling_size = ceiling_size_of(at->plain.device),
-        .length = a->max_seq_length,
+        .length = a->batch.max_seq_length,
         .min_length = a->min_seq_length,
-        .n_sequences = a->train_batch_size > 0      ? a->train_batch_size
-                       : tokens > a->max_seq_length ? tokens / a->max_seq_length
-                                                    : 1,
+        .n_sequences = a->batch.train_batch_size > 0      ? a->batch.train_batch_size
+                       : tokens > a->batch.max_seq_length ? tokens / a->batch.max_seq_length
+                                                          : 1,
     };
     return step_bench_plan(s);
 }
@@ -231,9 +234,9 @@ static struct status bench_config(const struct bench_args *a, const struct bench
 static struct status bench_models(const struct bench_args *a, const struct bench_place *at)
 {
     json_t *config;
-    if (a->config_file != NULL) {
-        TRY(json_read_object(&config, a->config_file));
-        struct status s = bench_config(a, at, a->config_file, config);
+    if (a->common.config_file != NULL) {
+        TRY(json_read_object(&config, a->common.config_file));
+        struct status s = bench_config(a, at, a->common.config_file, config);
         json_decref(config);
         return s;
     }

@@ -17,9 +17,10 @@
 #include <string.h>
 
 struct plan_args {
-    const char *config_file, *optimizer, *device, *mesh, *partition;
-    int64_t chunks, search, world, zero, max_seq_length, max_predictions_per_seq;
-    int64_t micro_batch_size, train_batch_size, global_batch_size, interval;
+    const char *optimizer, *device, *mesh, *partition;
+    int64_t chunks, search, world, zero, max_predictions_per_seq;
+    struct batch_flags batch;
+    int64_t micro_batch_size, global_batch_size, interval;
     double memory_gb, products_tflops, copy_gb_s, link_gb_s;
     struct precision_flags precision;
     bool sequence_parallel, recompute, skip_checkpoint, schedule, json;
@@ -29,9 +30,9 @@ struct plan_args {
 #define AT(field) offsetof(struct plan_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("config", AT(config_file), NULL, "FILE",
+    OPTION_STRING_ROW("config", AT(common.config_file), NULL, "FILE",
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
-    OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
+    OPTION_STRING_ROW("config_file", AT(common.config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, RANK_PLAN_MOST_WORLD, "number of devices that train together"),
     OPTION_STRING_ROW("mesh", AT(mesh), NULL, "TPxPPxDP",
                       "plan on a mesh of so many tensor-parallel slices, pipeline stages and "
@@ -60,12 +61,13 @@ static const struct option options[] = {
         "device", AT(device), "h200", "NAME",
         "plan for this device: h200, h100, a100, gaudi1, or cpu (this machine, whose rates are measured)"),
     OPTION_GROUP_ROW("a step"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536, "number of tokens in a sequence"),
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 5, 65536,
+                   "number of tokens in a sequence"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
                    "number of masked positions in a sequence"),
     OPTION_INT_ROW("micro_batch_size", AT(micro_batch_size), "16", 1, 1e6,
                    "number of sequences that a device computes at once"),
-    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "0", 0, 1e9,
+    OPTION_INT_ROW("train_batch_size", AT(batch.train_batch_size), "0", 0, 1e9,
                    "number of sequences per device in a step; 0: off, one micro-batch"),
     OPTION_INT_ROW("global_batch_size", AT(global_batch_size), "0", 0, 1e9,
                    "number of sequences of all devices in a step, instead of --train_batch_size; 0: off"),
@@ -111,20 +113,20 @@ static struct status check_mesh(const struct plan_args *a)
 
 static struct status check(const struct plan_args *a)
 {
-    FAIL_IF(a->config_file == NULL, STATUS_USAGE,
+    FAIL_IF(a->common.config_file == NULL, STATUS_USAGE,
             "--config is missing: a model's configuration, as in configs/");
     FAIL_IF(a->zero == ZERO_STAGES, STATUS_UNAVAILABLE,
             "--zero 3 is not supported: kiln keeps all weights on each device; stage 2 shards all else");
     FAIL_IF(a->zero > ZERO_STAGES, STATUS_USAGE, "--zero is %lld, but must be 0, 1 or 2", (long long)a->zero);
-    FAIL_IF(a->train_batch_size > 0 && a->global_batch_size > 0, STATUS_USAGE,
+    FAIL_IF(a->batch.train_batch_size > 0 && a->global_batch_size > 0, STATUS_USAGE,
             "--train_batch_size counts the sequences of one device, --global_batch_size of all devices: give "
             "one of them");
     FAIL_IF((a->products_tflops > 0) != (a->copy_gb_s > 0), STATUS_USAGE,
             "--products_tflops and --copy_gb_s need each other: give both");
     TRY(check_mesh(a));
-    FAIL_IF(a->max_predictions_per_seq > a->max_seq_length, STATUS_USAGE,
+    FAIL_IF(a->max_predictions_per_seq > a->batch.max_seq_length, STATUS_USAGE,
             "--max_predictions_per_seq %lld is more than --max_seq_length %lld",
-            (long long)a->max_predictions_per_seq, (long long)a->max_seq_length);
+            (long long)a->max_predictions_per_seq, (long long)a->batch.max_seq_length);
     return status_ok();
 }
 
@@ -132,18 +134,19 @@ static struct status check(const struct plan_args *a)
 static int64_t micro_batches(const struct plan_args *a, int64_t world)
 {
     int64_t whole = a->global_batch_size > 0 ? world * a->micro_batch_size : a->micro_batch_size;
-    int64_t batch = a->global_batch_size > 0  ? a->global_batch_size
-                    : a->train_batch_size > 0 ? a->train_batch_size
-                                              : whole;
+    int64_t batch = a->global_batch_size > 0        ? a->global_batch_size
+                    : a->batch.train_batch_size > 0 ? a->batch.train_batch_size
+                                                    : whole;
     return batch % whole == 0 ? batch / whole : 0;
 }
 
 static struct status refuse_batch(const struct plan_args *a, int64_t world)
 {
-    return status_error(STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
-                        a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
-                        (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->train_batch_size),
-                        (long long)a->micro_batch_size, (long long)world);
+    return status_error(
+        STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
+        a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
+        (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->batch.train_batch_size),
+        (long long)a->micro_batch_size, (long long)world);
 }
 
 /* The caller destroys *model, which is NULL if there is none. */
@@ -151,16 +154,17 @@ static struct status create_model(struct model **model, const struct plan_args *
 {
     json_t *root;
     *model = NULL;
-    TRY(json_read_object(&root, a->config_file));
-    struct status s = model_family_create(model, root, a->config_file, MODEL_TASK_PRETRAINING);
+    TRY(json_read_object(&root, a->common.config_file));
+    struct status s = model_family_create(model, root, a->common.config_file, MODEL_TASK_PRETRAINING);
     json_decref(root);
     TRY(s);
-    return a->max_seq_length <= (*model)->max_length
+    return a->batch.max_seq_length <= (*model)->max_length
                ? status_ok()
                : status_error(STATUS_USAGE,
                               "--max_seq_length %lld is more than the %lld positions of "
                               "%s",
-                              (long long)a->max_seq_length, (long long)(*model)->max_length, a->config_file);
+                              (long long)a->batch.max_seq_length, (long long)(*model)->max_length,
+                              a->common.config_file);
 }
 
 /* Rates that were given, that the row has, or, of the cpu, that are measured now. */
@@ -193,6 +197,7 @@ static struct status set_up(struct world_setup *s, struct device *device, const 
     TRY(status_context(machine_find(&s->machine, a->device), "--device"));
     TRY(optimizer_find_by_any_name(&optimizer, a->optimizer, "--optimizer"));
     *device = machine_device(s->machine);
+    s->config = a->common.config_file;
     s->links = world_links(s->machine, 1e9 * a->link_gb_s);
     *b = (struct step_bench){
         .config = {.net = {.model = model,
@@ -204,7 +209,7 @@ static struct status set_up(struct world_setup *s, struct device *device, const 
                    .optimizer = optimizer_defaults(optimizer_find(optimizer)),
                    .saving = !a->skip_checkpoint,
                    .seed = 42},
-        .length = a->max_seq_length,
+        .length = a->batch.max_seq_length,
         .n_sequences = a->micro_batch_size,
         .n_masked = a->max_predictions_per_seq,
     };
@@ -335,8 +340,7 @@ static double memory_of(const struct plan_args *a, const struct world_setup *s)
 
 static struct status mesh_of(struct plan_mesh *p, const struct plan_args *a, const struct world_setup *setup)
 {
-    *p = (struct plan_mesh){.config_file = a->config_file,
-                            .setup = setup,
+    *p = (struct plan_mesh){.setup = setup,
                             .memory_bytes = memory_of(a, setup),
                             .config = setup->bench.config,
                             .has_times = !a->common.dry_run};
@@ -419,10 +423,7 @@ static struct status plan(const struct plan_args *a, const struct model *model)
     if (a->search > 0) {
         return search_meshes(a, &setup);
     }
-    struct plan_report r = {.config_file = a->config_file,
-                            .setup = &setup,
-                            .memory_bytes = memory_of(a, &setup),
-                            .stage = (int)a->zero};
+    struct plan_report r = {.setup = &setup, .memory_bytes = memory_of(a, &setup), .stage = (int)a->zero};
     TRY(plan_stages(r.stages, a, &setup, a->world, &r.has_times));
     TRY(plan_rows(&r, a));
     TRY(print_report(&r, a->json));

@@ -26,7 +26,7 @@ static const struct option options[] = {
         "input_dir", PRETRAIN(input_dir), "DIR",
         "token store or HDF5 files made by `kiln prepare`, or .hdf5 files of the replaced scripts"),
     OPTION_REQUIRED_ROW(
-        "config_file", AT(config_file), "FILE",
+        "config_file", AT(common.config_file), "FILE",
         "model configuration (JSON, Hugging Face's keys), or the name of one in configs/, such as mini"),
     OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR",
                         "write checkpoints and log.jsonl into this directory"),
@@ -46,11 +46,11 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("recipe", OWN(recipe), NULL, PRETRAIN_RECIPES,
                       "set flags that go together, and print them; flags on the command line take precedence "
                       "(docs/howto/train_your_own.md)"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 5, 65536,
                    "maximum number of tokens in a sequence, [CLS] and [SEP] included"),
     OPTION_INT_ROW("max_predictions_per_seq", BERT(max_predictions_per_seq), "20", 1, 65536,
                    "maximum number of masked positions in a sequence"),
-    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
+    OPTION_INT_ROW("train_batch_size", AT(batch.train_batch_size), "32", 1, 1e9,
                    "number of sequences in an optimizer step, per rank"),
     ACCUMULATION_ROW,
     OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
@@ -130,7 +130,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("data_cache_path", GPT(data_cache_path), NULL, "DIR",
                       "with --megatron_order, read Megatron-LM's index files in this directory, not in "
                       "OUTPUT_DIR/index, and write those that are missing"),
-    OPTION_FLAG_ROW("disable_random_sampler", PRETRAIN(in_order),
+    OPTION_FLAG_ROW("disable_random_sampler", AT(batch.in_order),
                     "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
     OPTION_ROWS_OF(settings_precision, AT(precision)),
@@ -216,7 +216,7 @@ static void find_mask_flags(struct pretrain_args *a)
     if (option_was_given(&command_pretrain, a, "mask_rate") &&
         !option_was_given(&command_pretrain, a, "max_predictions_per_seq")) {
         double most = fmax(a->bert.mask_rate[0], a->bert.mask_rate[1]);
-        int64_t n = (int64_t)ceil((double)a->run.run.max_seq_length * most);
+        int64_t n = (int64_t)ceil((double)a->run.run.batch.max_seq_length * most);
         a->bert.max_predictions_per_seq = n > 0 ? n : 1;
     }
 }
@@ -246,7 +246,7 @@ static struct status refuse_flags(const struct pretrain_args *a, const char *nam
     return flag == NULL
                ? status_ok()
                : status_error(STATUS_USAGE, "--%s needs %s, but --config_file %s describes a %s model", flag,
-                              needs, a->run.run.config_file, family);
+                              needs, a->run.run.common.config_file, family);
 }
 
 static double largest_dropout(const struct gpt_config *c)
@@ -270,8 +270,8 @@ static struct status find_kind(struct pretrain_args *a)
     a->run.own = &a->bert;
     FAIL_IF(a->gpt.data_cache_path != NULL && !a->gpt.megatron_order, STATUS_USAGE,
             "--data_cache_path needs --megatron_order: other orders have no files");
-    if (a->run.run.config_file == NULL ||
-        failed(model_family_read_config(&family, &config, &root, a->run.run.config_file))) {
+    if (a->run.run.common.config_file == NULL ||
+        failed(model_family_read_config(&family, &config, &root, a->run.run.common.config_file))) {
         return status_ok(); /* errors of the file are reported where it is read */
     }
     const struct pretrain_kind *decoder = gpt_pretrain_find(family);

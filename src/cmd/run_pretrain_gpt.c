@@ -70,7 +70,7 @@ static const struct option options[] = {
                       "GPT-2's merges.txt, if --vocab-file is vocab.json"),
     OPTION_CHOICE_ROW("tokenizer-type", OWN(tokenizer_type), "GPT2BPETokenizer",
                       "GPT2BPETokenizer|PretrainedFromHF", "name of the tokenizer, which its files decide"),
-    OPTION_INT_ROW("seq-length", AT(max_seq_length), NULL, 1, 65536, "number of tokens of a sample"),
+    OPTION_INT_ROW("seq-length", AT(batch.max_seq_length), NULL, 1, 65536, "number of tokens of a sample"),
     OPTION_CHOICE_ROW("data-impl", OWN(data_impl), "infer", "infer|mmap",
                       "format of the store; there is one"),
     OPTION_CHOICE_ROW("dataloader-type", OWN(loader_type), "single", "single",

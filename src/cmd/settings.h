@@ -62,7 +62,7 @@
 #define MODEL_ROW OPTION_SAME_ROW("model", "init_checkpoint", "the same as --init_checkpoint")
 
 #define ACCUMULATION_ROW                                                                                     \
-    OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,              \
+    OPTION_INT_ROW("gradient_accumulation_steps", AT(batch.gradient_accumulation_steps), "1", 1, 1e6,        \
                    "number of micro-batches in an optimizer step, per rank; must divide --train_batch_size")
 
 /* OPTIMIZER_NAMES: optim/optimizer.h */

@@ -78,6 +78,7 @@ struct option {
 
 /* Flags that most commands have; a command's own struct holds them as `common`. */
 struct command_flags {
+    const char *config_file; /* configuration of the model */
     const char *output_dir;
     bool dry_run, disable_progress_bar;
 };

@@ -8,6 +8,14 @@
 
 #include "core/batch.h"
 
+/* The flags that say what a step has. */
+struct batch_flags {
+    int64_t max_seq_length;              /* tokens of a sequence, special tokens included */
+    int64_t train_batch_size;            /* sequences of an optimizer step; records, of HDF5 files */
+    int64_t gradient_accumulation_steps; /* micro-batches that they are cut into */
+    bool in_order;                       /* samples as they lie in their file, without a permutation */
+};
+
 struct batch_source {
     const void *self;                  /* borrowed; NULL: there is no source */
     const struct batch_layout *layout; /* layout of every batch */

@@ -11,14 +11,7 @@ enum { PATH_BYTES = STORE_BUILDER_PATH_BYTES };
 
 static struct status sample_config(struct bert_loader_config *samples, const struct shard_set_config *c)
 {
-    *samples = (struct bert_loader_config){.seed = c->seed,
-                                           .max_seq_length = c->max_seq_length,
-                                           .max_predictions_per_seq = c->max_predictions_per_seq,
-                                           .train_batch_size = 1,
-                                           .gradient_accumulation_steps = 1,
-                                           .masked_lm_prob = c->masked_lm_prob,
-                                           .short_seq_prob = c->short_seq_prob,
-                                           .whole_words = c->whole_word_masks ? c->tokenizer : NULL};
+    *samples = c->samples;
     return bert_loader_set_tokens(samples, c->tokenizer);
 }
 
@@ -79,5 +72,5 @@ struct status shard_set_write(const struct shard_set_config *c,
         TRY(write_part(c, k, &reports[k]));
     }
     TRY(tokenizer_files_write(c->tokenizer, c->directory));
-    return tokenizer_files_write_config(c->tokenizer, c->directory, c->max_seq_length);
+    return tokenizer_files_write_config(c->tokenizer, c->directory, c->samples.batch.max_seq_length);
 }

@@ -18,11 +18,9 @@ struct shard_set_config {
     const char *dataset;   /* the replaced scripts' names, with this one; NULL: kiln's */
     const struct tokenizer *tokenizer;
     bool packed, keeps_existing; /* see shard_writer_config */
-    bool whole_word_masks;
-    int64_t max_seq_length, max_predictions_per_seq, dupe_factor;
-    int64_t n_shards[STORE_COUNT]; /* 0: the number that makes files of about 64 MiB */
-    double masked_lm_prob, short_seq_prob;
-    uint64_t seed;
+    int64_t dupe_factor;
+    int64_t n_shards[STORE_COUNT];     /* 0: the number that makes files of about 64 MiB */
+    struct bert_loader_config samples; /* store and special tokens are set later */
 };
 
 /* Checks a configuration.  STATUS_USAGE if a flag is out of its range; STATUS_DATA if the tokenizer lacks a

@@ -98,7 +98,7 @@ static void lay_out_padded(const struct writer *w, struct layout *out, int64_t n
 {
     const struct bert_loader_config *c = &w->config->samples;
     out->shape = (struct shard_shape){
-        .n = n, .seq_length = c->max_seq_length, .n_predictions = c->max_predictions_per_seq};
+        .n = n, .seq_length = c->batch.max_seq_length, .n_predictions = c->max_predictions_per_seq};
     for (int64_t i = 0; i < n; i++) {
         out->targets[i] = (struct shard_place){.record = i};
     }
@@ -149,12 +149,12 @@ static struct status lay_out_packed(struct writer *w, struct layout *out, int64_
                            &(struct pack_problem){.n = n,
                                                   .lengths = sizes.lengths,
                                                   .masked = sizes.masked,
-                                                  .row_length = c->max_seq_length,
+                                                  .row_length = c->batch.max_seq_length,
                                                   .row_masked = c->max_predictions_per_seq + PACK_MOST - 1});
     }
     if (!failed(s)) {
         out->shape = (struct shard_shape){.n = n_rows,
-                                          .seq_length = c->max_seq_length,
+                                          .seq_length = c->batch.max_seq_length,
                                           .n_predictions = c->max_predictions_per_seq + PACK_MOST,
                                           .packed = true};
         s = place_rows(w, out, rows, n_rows, sizes.lengths, sizes.masked);
@@ -222,8 +222,9 @@ static struct status write_shard(struct writer *w, int64_t shard, int64_t first,
 static int64_t count_shards(const struct writer *w)
 {
     const struct shard_writer_config *c = w->config;
-    struct shard_shape one = {
-        .n = 1, .seq_length = c->samples.max_seq_length, .n_predictions = c->samples.max_predictions_per_seq};
+    struct shard_shape one = {.n = 1,
+                              .seq_length = c->samples.batch.max_seq_length,
+                              .n_predictions = c->samples.max_predictions_per_seq};
     int64_t n = c->n_shards;
     if (n == 0) {
         int64_t per_shard = SHARD_BYTES / (int64_t)shard_format_bytes(&one);
@@ -270,7 +271,7 @@ static struct status write_all(struct writer *w, struct shard_writer_report *rep
     }
     w->n_samples = w->loader.map.n_samples * w->config->dupe_factor;
     report->n_shards = count_shards(w);
-    report->packing.seq_length = w->config->samples.max_seq_length;
+    report->packing.seq_length = w->config->samples.batch.max_seq_length;
     struct progress progress = progress_begin(true);
     struct status s = write_each(w, report, &progress);
     progress_end(&progress);
@@ -284,7 +285,7 @@ struct status shard_writer_run(struct shard_writer_report *report, const struct 
 {
     struct writer w = {.config = config};
     struct bert_loader_config one = config->samples;
-    one.train_batch_size = one.gradient_accumulation_steps = 1;
+    one.batch.train_batch_size = one.batch.gradient_accumulation_steps = 1;
     *report = (struct shard_writer_report){0};
     TRY(bert_loader_open(&w.loader, one));
     struct status s = write_all(&w, report);

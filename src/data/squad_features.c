@@ -148,11 +148,11 @@ static struct status add_window(struct builder *b, int64_t example, struct token
 static struct status add_windows(struct builder *b, int64_t index, struct token_range question)
 {
     const struct squad_example *x = &b->e->examples[index];
-    int64_t room = b->options.max_seq_length - question.n - input_form_n_special(&b->f->texts.frame.pair);
+    int64_t room = b->options.max_length - question.n - input_form_n_special(&b->f->texts.frame.pair);
     FAIL_IF(room < 1, STATUS_DATA,
             "the question %.100s has %lld pieces, which leaves no room for its context in "
             "max_seq_length %lld; lower max_query_length (%lld)",
-            squad_example_id(b->e, index), (long long)question.n, (long long)b->options.max_seq_length,
+            squad_example_id(b->e, index), (long long)question.n, (long long)b->options.max_length,
             (long long)b->options.max_query_length);
     if (room < b->options.doc_stride && !b->warned) {
         log_warning("doc_stride %lld is longer than a window of %lld tokens (question %.100s): its windows "
@@ -194,8 +194,8 @@ static struct status build(struct builder *b)
 
 static struct status check_options(const struct squad_feature_options *o, int64_t n_special)
 {
-    FAIL_IF(o->max_seq_length < n_special + 2 || o->max_seq_length > MAX_SEQ_LENGTH, STATUS_USAGE,
-            "max_seq_length is %lld; it must be from %lld to %d", (long long)o->max_seq_length,
+    FAIL_IF(o->max_length < n_special + 2 || o->max_length > MAX_SEQ_LENGTH, STATUS_USAGE,
+            "max_seq_length is %lld; it must be from %lld to %d", (long long)o->max_length,
             (long long)n_special + 2, MAX_SEQ_LENGTH);
     FAIL_IF(o->doc_stride < 1 || o->max_query_length < 1, STATUS_USAGE,
             "doc_stride is %lld and max_query_length %lld; both must be at least 1", (long long)o->doc_stride,
@@ -208,7 +208,7 @@ struct status squad_features_encode(struct squad_features *f, const struct squad
 {
     struct builder b = {.f = f, .e = e, .scratch = scratch, .options = o};
     *f = (struct squad_features){.n_examples = e->n};
-    TRY(encoded_texts_init(&f->texts, scratch->tokenizer, o.max_seq_length, "a question with its context"));
+    TRY(encoded_texts_init(&f->texts, scratch->tokenizer, o.max_length, "a question with its context"));
     TRY(check_options(&o, input_form_n_special(&f->texts.frame.pair)));
     f->first_features = calloc((size_t)e->n + 1, sizeof *f->first_features);
     b.word_starts = calloc((size_t)(e->n_words + e->n_contexts) + 1, sizeof *b.word_starts);

@@ -11,7 +11,7 @@
 #include "data/squad_examples.h"
 
 struct squad_feature_options {
-    int64_t max_seq_length;   /* tokens of a feature, at least 5; 384 */
+    int64_t max_length;       /* tokens of a feature, at least 5; 384 */
     int64_t doc_stride;       /* tokens from one window to the next, at least 1; 128 */
     int64_t max_query_length; /* a question is cut after this many pieces, at least 1; 64 */
     bool training;            /* answers were aligned: start and end are set */

@@ -16,9 +16,8 @@ struct status ask_job_make(struct ask_job *j, const struct session *s, struct to
 {
     int64_t length = o->max_length > 0 ? int_smaller(o->max_length, s->max_length) : s->max_length;
     int64_t stride = length < 2 * o->doc_stride ? length / 4 : o->doc_stride;
-    struct squad_feature_options fo = {.max_seq_length = length,
-                                       .doc_stride = stride < 1 ? 1 : stride,
-                                       .max_query_length = o->max_query_length};
+    struct squad_feature_options fo = {
+        .max_length = length, .doc_stride = stride < 1 ? 1 : stride, .max_query_length = o->max_query_length};
     struct squad_answer_options ao = {.n_best = o->top_k < 20 ? 20 : o->top_k,
                                       .max_answer_length = o->max_answer_length,
                                       .version_2 = o->may_be_none};

@@ -376,8 +376,8 @@ static struct status set_batch(struct reading *r)
             "%s: \"train_batch_size\" %lld is not \"train_micro_batch_size_per_gpu\" %lld times "
             "\"gradient_accumulation_steps\" %lld times %s",
             r->path, (long long)train, (long long)micro, (long long)steps, n > 1 ? ranks : "one rank");
-    r->c.train_batch_size = micro * steps;
-    r->c.gradient_accumulation_steps = steps;
+    r->c.batch.train_batch_size = micro * steps;
+    r->c.batch.gradient_accumulation_steps = steps;
     return status_ok();
 }
 

@@ -2,6 +2,7 @@
 #ifndef KILN_TASK_DEEPSPEED_CONFIG_H
 #define KILN_TASK_DEEPSPEED_CONFIG_H
 
+#include "data/batch_source.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "report/deepspeed_log.h"
@@ -9,7 +10,7 @@
 
 struct deepspeed_config {
     /* per rank, from any two of the file's three keys */
-    int64_t train_batch_size, gradient_accumulation_steps;
+    struct batch_flags batch; /* without max_seq_length */
     bool bf16, fp16;
     struct loss_scale_rule loss_scale; /* fp16 only */
     struct deepspeed_log_settings log;

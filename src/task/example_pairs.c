@@ -53,7 +53,7 @@ static struct status encode_pairs(struct example_task *t, struct example_file *e
                                   struct tokenizer_scratch *scratch, const struct label_kind *labels)
 {
     (void)labels;
-    TRY(class_examples_encode_pairs(&e->texts, scratch, t->options->run.run.max_seq_length));
+    TRY(class_examples_encode_pairs(&e->texts, scratch, t->options->run.run.batch.max_seq_length));
     example_texts_tell(t, e, "pairs");
     data->n_examples = e->texts.table.n_rows;
     if (e == &t->predict) {
@@ -80,7 +80,7 @@ static struct status read_pairs(void *self, struct finetune *f)
             "pairs of a batch: give it as --predict_file, with --do_eval");
     t->pairs.pooling = sentence_pooling_find(o->pooling);
     t->pairs.scale = o->scale;
-    t->n_pairs = f->options->run.train_batch_size;
+    t->n_pairs = f->options->run.batch.train_batch_size;
     struct model *model;
     TRY(f->model.family->create(&model, f->model.config, MODEL_TASK_ENCODER));
     t->vectors.width = model->hidden_size;
@@ -149,7 +149,8 @@ static struct status score_pairs(void *self, struct score_list *scores, json_t *
 static struct status add_sentence_files(void *self, const char *path)
 {
     const struct example_task *t = self;
-    return sentence_model_write(path, t->pairs.pooling, t->vectors.width, t->options->run.run.max_seq_length);
+    return sentence_model_write(path, t->pairs.pooling, t->vectors.width,
+                                t->options->run.run.batch.max_seq_length);
 }
 
 const struct finetune_task embed_train_task = {

@@ -20,7 +20,7 @@ static struct status encode_questions(struct example_task *t, struct example_fil
                                            .max_answer_length = o->max_answer_length,
                                            .version_2 = o->version_2_with_negative,
                                            .null_score_diff_threshold = o->null_score_diff_threshold};
-    struct squad_feature_options windows = {.max_seq_length = o->run.run.max_seq_length,
+    struct squad_feature_options windows = {.max_length = o->run.run.batch.max_seq_length,
                                             .doc_stride = o->doc_stride,
                                             .max_query_length = o->max_query_length,
                                             .training = !predicts};

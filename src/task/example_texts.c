@@ -41,14 +41,14 @@ void example_texts_tell(const struct example_task *t, const struct example_file 
     buf_fini(&about);
     if (e->texts.texts.n_cut > 0) {
         log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and are cut", e->path,
-                    (long long)e->texts.texts.n_cut, (long long)t->options->run.run.max_seq_length);
+                    (long long)e->texts.texts.n_cut, (long long)t->options->run.run.batch.max_seq_length);
     }
 }
 
 static struct status encode_texts(struct example_task *t, struct example_file *e, struct finetune_data *data,
                                   struct tokenizer_scratch *scratch, const struct label_kind *labels)
 {
-    TRY(class_examples_encode(&e->texts, scratch, t->options->run.run.max_seq_length, labels));
+    TRY(class_examples_encode(&e->texts, scratch, t->options->run.run.batch.max_seq_length, labels));
     example_texts_tell(t, e, "texts");
     data->n_examples = e->texts.texts.n;
     data->source = encoded_texts_source(&e->texts.texts, "texts");

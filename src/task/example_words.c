@@ -49,7 +49,7 @@ static void tell_words(const struct tag_examples *e, int64_t longest)
 static struct status encode_words(struct example_task *t, struct example_file *e, struct finetune_data *data,
                                   struct tokenizer_scratch *scratch, const struct label_kind *labels)
 {
-    int64_t longest = t->options->run.run.max_seq_length;
+    int64_t longest = t->options->run.run.batch.max_seq_length;
     TRY(tag_examples_encode(&e->words, scratch, longest, labels));
     tell_words(&e->words, longest);
     data->n_examples = e->words.n;

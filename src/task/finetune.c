@@ -88,7 +88,7 @@ static void configure(const void *self, struct trainer_config *config)
 static size_t bytes_of_batches(const struct finetune_job *j)
 {
     int64_t n_ranks = j->run.world.size;
-    int64_t n = (j->options->run.gradient_accumulation_steps + n_ranks - 1) / n_ranks +
+    int64_t n = (j->options->run.batch.gradient_accumulation_steps + n_ranks - 1) / n_ranks +
                 (j->options->eval_file != NULL);
     return j->options->do_train ? (size_t)n * batch_bytes(&j->model->layout, j->limits) : 0;
 }
@@ -105,10 +105,10 @@ static struct memory_cut announce(const void *self, const struct trainer_plan *p
     if (plan->n_frozen > 0) {
         log_info("frozen: %.2f M parameters are not trained", (double)plan->n_frozen / 1e6);
     }
-    rank_options_announce(&s->ranks, s->train_batch_size, s->gradient_accumulation_steps);
+    rank_options_announce(&s->ranks, s->batch.train_batch_size, s->batch.gradient_accumulation_steps);
     return o->do_train ? (struct memory_cut){.flag = s->names->batch,
-                                             .batch_size = s->train_batch_size,
-                                             .n_micro = s->gradient_accumulation_steps,
+                                             .batch_size = s->batch.train_batch_size,
+                                             .n_micro = s->batch.gradient_accumulation_steps,
                                              .can_cut = true,
                                              .n_processes = j->run.world.n_local,
                                              .batch_bytes = batches}

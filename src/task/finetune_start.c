@@ -38,11 +38,12 @@ struct status finetune_open_model(struct finetune_job *j)
 {
     const struct finetune_options *o = j->options;
     TRY(model_dir_open_given(&j->open.model, o->run.init_checkpoint,
-                             (struct model_dir_given){.config_file = o->run.config_file,
+                             (struct model_dir_given){.config_file = o->run.common.config_file,
                                                       .vocab_file = o->run.vocabulary.vocab_file}));
-    if (o->run.config_file != NULL) {
-        TRY(status_context(model_dir_check_config(&j->open.model, o->run.config_file),
-                           "%s is not the configuration of %s", o->run.config_file, o->run.init_checkpoint));
+    if (o->run.common.config_file != NULL) {
+        TRY(status_context(model_dir_check_config(&j->open.model, o->run.common.config_file),
+                           "%s is not the configuration of %s", o->run.common.config_file,
+                           o->run.init_checkpoint));
     }
     if (o->run.vocabulary.vocab_file != NULL) {
         struct tokenizer given;
@@ -53,9 +54,9 @@ struct status finetune_open_model(struct finetune_job *j)
                 o->run.init_checkpoint);
     }
     int64_t positions = model_dir_sizes(&j->open.model).max_length;
-    FAIL_IF(o->run.max_seq_length > positions, STATUS_USAGE,
-            "--max_seq_length %lld is more than the %lld positions of %s", (long long)o->run.max_seq_length,
-            (long long)positions, o->run.init_checkpoint);
+    FAIL_IF(o->run.batch.max_seq_length > positions, STATUS_USAGE,
+            "--max_seq_length %lld is more than the %lld positions of %s",
+            (long long)o->run.batch.max_seq_length, (long long)positions, o->run.init_checkpoint);
     if (!o->run.vocabulary.do_lower_case) {
         return status_ok();
     }
@@ -125,7 +126,7 @@ struct status finetune_load_weights(struct finetune_job *j)
 bool finetune_find_missing(void *self, struct missing *m)
 {
     const struct finetune_options *o = ((const struct finetune_job *)self)->options;
-    missing_config(m, o->run.config_file);
+    missing_config(m, o->run.common.config_file);
     missing_weights(m, o->run.init_checkpoint);
     missing_path(m, "vocab_file", o->run.vocabulary.vocab_file,
                  "it comes with the model, so the flag may be left out");
@@ -148,9 +149,9 @@ static struct status create(struct model **model, const struct model_family *fam
         log_info("planned with a vocabulary of %lld pieces", (long long)family->usual_words);
         family->set_words(config, family->usual_words, family->usual_words);
     }
-    FAIL_IF(sizes.max_length < o->run.max_seq_length, STATUS_USAGE,
+    FAIL_IF(sizes.max_length < o->run.batch.max_seq_length, STATUS_USAGE,
             "--max_seq_length %lld is more than the %lld positions of the model",
-            (long long)o->run.max_seq_length, (long long)sizes.max_length);
+            (long long)o->run.batch.max_seq_length, (long long)sizes.max_length);
     return family->create(model, config, task);
 }
 
@@ -160,7 +161,7 @@ static struct status create_of_file(struct model **model, const struct finetune_
     const struct model_family *family;
     void *config;
     json_t *root;
-    TRY(model_family_read_config(&family, &config, &root, o->run.config_file));
+    TRY(model_family_read_config(&family, &config, &root, o->run.common.config_file));
     struct status s = create(model, family, config, o, task);
     free(config);
     json_decref(root);
@@ -182,7 +183,7 @@ static struct status create_of_directory(struct model **model, const struct fine
 static struct status assume_model(struct model **model, const struct finetune_options *o,
                                   enum model_task task)
 {
-    if (o->run.config_file != NULL && !missing_is(o->run.config_file)) {
+    if (o->run.common.config_file != NULL && !missing_is(o->run.common.config_file)) {
         return create_of_file(model, o, task);
     }
     return missing_weights_are(o->run.init_checkpoint) ? status_ok() : create_of_directory(model, o, task);
@@ -195,14 +196,15 @@ struct status finetune_assume(void *self)
     const struct run_settings *s = &o->run;
     TRY(finetune_finished_check(j));
     if (o->do_train) {
-        TRY(batch_check_cut(s->train_batch_size, s->gradient_accumulation_steps));
-        j->limits =
-            text_batch_limits(s->train_batch_size / s->gradient_accumulation_steps, s->max_seq_length, 0);
+        TRY(batch_check_cut(s->batch.train_batch_size, s->batch.gradient_accumulation_steps));
+        j->limits = text_batch_limits(s->batch.train_batch_size / s->batch.gradient_accumulation_steps,
+                                      s->batch.max_seq_length, 0);
         j->run.limits = j->limits;
     }
     if (o->do_predict) {
-        j->run.limits = batch_limits_both(
-            j->limits, packer_limits(o->predict_batch_size * s->max_seq_length, s->max_seq_length));
+        j->run.limits =
+            batch_limits_both(j->limits, packer_limits(o->predict_batch_size * s->batch.max_seq_length,
+                                                       s->batch.max_seq_length));
     }
     TRY(assume_model(&j->model, o, j->task->task));
     j->run.model = j->model;

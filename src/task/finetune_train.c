@@ -49,8 +49,8 @@ static struct status heldout_run(struct finetune_heldout *h, struct trainer *t, 
 struct status finetune_train_limits(struct finetune_job *j)
 {
     const struct run_settings *s = &j->options->run;
-    TRY(example_batches_init(&j->batches, &j->open.train.source, s->train_batch_size,
-                             s->gradient_accumulation_steps, (uint64_t)s->seed,
+    TRY(example_batches_init(&j->batches, &j->open.train.source, s->batch.train_batch_size,
+                             s->batch.gradient_accumulation_steps, (uint64_t)s->seed,
                              tokenizer_tail_id(&j->open.model.tokenizer)));
     j->limits = example_batches_limits(&j->batches);
     return status_ok();
@@ -59,7 +59,7 @@ struct status finetune_train_limits(struct finetune_job *j)
 int64_t finetune_train_steps(const struct finetune_job *j)
 {
     const struct finetune_options *o = j->options;
-    int64_t batch = o->run.train_batch_size, per_epoch = (j->open.train.source.n + batch - 1) / batch;
+    int64_t batch = o->run.batch.train_batch_size, per_epoch = (j->open.train.source.n + batch - 1) / batch;
     return o->max_steps > 0 ? (int64_t)o->max_steps : per_epoch * (int64_t)o->num_train_epochs;
 }
 
@@ -72,7 +72,7 @@ static int64_t schedule_steps(const struct finetune_job *j)
     if (o->max_steps > 0 || !data->counts_examples) {
         return finetune_train_steps(j);
     }
-    int64_t steps = data->n_examples / o->run.train_batch_size * (int64_t)o->num_train_epochs;
+    int64_t steps = data->n_examples / o->run.batch.train_batch_size * (int64_t)o->num_train_epochs;
     return steps < 1 ? 1 : steps;
 }
 
@@ -121,7 +121,7 @@ static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, con
     double loss = j->window_loss / (double)j->window_steps;
     double done = (double)(j->run.loop.state.step - j->run.metrics.first_step + 1);
     double seconds = clock_since_s(j->start_ns);
-    double rate = done * (double)o->run.train_batch_size / seconds;
+    double rate = done * (double)o->run.batch.train_batch_size / seconds;
     struct progress_time left =
         progress_time(seconds / done * (double)(j->run.loop.last_step - j->run.loop.state.step));
     if (shows) {
@@ -208,8 +208,8 @@ static void start_log(struct finetune_job *j)
     metrics_event(&j->run.metrics, "training",
                   json_pack("{s:I, s:I, s:I, s:I}", data->unit, (json_int_t)data->n_examples, "features",
                             (json_int_t)data->source.n, "micro_batch_size",
-                            (json_int_t)(s->train_batch_size / s->gradient_accumulation_steps), "steps",
-                            (json_int_t)j->run.loop.last_step));
+                            (json_int_t)(s->batch.train_batch_size / s->batch.gradient_accumulation_steps),
+                            "steps", (json_int_t)j->run.loop.last_step));
 }
 
 static void set_loop(struct finetune_job *j)
@@ -256,7 +256,7 @@ struct status finetune_train_restore(struct finetune_job *j)
     bool found;
     j->result = (struct finetune_trained){.heldout_loss = NAN};
     set_loop(j);
-    TRY(batch_step_init_part(&j->step, o->run.gradient_accumulation_steps, j->run.world.rank,
+    TRY(batch_step_init_part(&j->step, o->run.batch.gradient_accumulation_steps, j->run.world.rank,
                              j->run.world.size, rank_options_in_turn(&o->run.ranks), layout,
                              example_batches_limits(&j->batches)));
     if (j->open.heldout.source.n > 0) {

@@ -136,11 +136,11 @@ static struct status take_sample(struct prepare_plan *p, const struct prepare_co
 
 static double set_bytes(const struct shard_set_config *c, const struct amounts *a)
 {
-    double rows = a->tokens * (double)c->dupe_factor / (0.85 * (double)c->max_seq_length);
+    double rows = a->tokens * (double)c->dupe_factor / (0.85 * (double)c->samples.batch.max_seq_length);
     double packed = c->packed ? 0.9 : 1;
     return packed * rows *
-           (0.85 * (double)c->max_seq_length * DEFLATED_TOKEN_BYTES +
-            (double)c->max_predictions_per_seq * DEFLATED_PREDICTION_BYTES);
+           (0.85 * (double)c->samples.batch.max_seq_length * DEFLATED_TOKEN_BYTES +
+            (double)c->samples.max_predictions_per_seq * DEFLATED_PREDICTION_BYTES);
 }
 
 static uint64_t estimate_disk(const struct prepare_config *c, const struct amounts *a)

@@ -76,10 +76,10 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
 static struct pace pace_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    double whole = (double)o->run.max_steps * (double)o->run.train_batch_size;
+    double whole = (double)o->run.max_steps * (double)o->run.batch.train_batch_size;
     double share = o->growth.batch > 0 ? (double)pretrain_samples_at(o, o->run.max_steps + 1).before / whole
                                        : 1; /* samples as a share of full batches */
-    double n_micro = (double)o->run.gradient_accumulation_steps;
+    double n_micro = (double)o->run.batch.gradient_accumulation_steps;
     double epoch = r->in.train.steps_per_epoch * n_micro;
     return (struct pace){
         .run = {.n_micro = r->run.loop.clock != NULL ? 0 : n_micro * (double)o->run.max_steps * share,
@@ -162,8 +162,8 @@ static struct memory_cut announce(const void *self, const struct trainer_plan *p
     const struct pretrain_options *o = r->options;
     pretrain_announce(r, plan);
     return (struct memory_cut){.flag = o->run.names->batch,
-                               .batch_size = o->run.train_batch_size,
-                               .n_micro = o->run.gradient_accumulation_steps,
+                               .batch_size = o->run.batch.train_batch_size,
+                               .n_micro = o->run.batch.gradient_accumulation_steps,
                                .can_cut = !o->run.names->of_prefix,
                                .n_processes = r->run.world.n_local,
                                .batch_bytes = pretrain_batch_bytes(r),

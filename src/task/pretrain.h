@@ -60,9 +60,9 @@ struct pretrain_options {
     struct batch_growth growth; /* growth by batch_ramp, in samples; `batch` is 0 without it */
     double total_training_time; /* seconds; 0: max_steps */
     bool ppmi_embeddings;       /* a new model's word embeddings begin as data/ppmi_vectors */
-    bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
-    bool exports_model;                    /* the last weights, or the best ones, become OUTPUT_DIR/model */
-    struct pretrain_losses *losses;        /* receives the losses on all ranks; NULL: not wanted */
+    bool checkpoint_activations;
+    bool exports_model;             /* the last weights, or the best ones, become OUTPUT_DIR/model */
+    struct pretrain_losses *losses; /* receives the losses on all ranks; NULL: not wanted */
     bool phase2;
     bool log_weight_norm, log_zero_gradients;
 };

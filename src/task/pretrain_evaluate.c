@@ -121,7 +121,8 @@ static struct status validate(struct pretrain_run *r, struct validation *v, int6
 {
     struct trainer_result result;
     int64_t start = clock_ns();
-    int64_t micro = r->options->run.train_batch_size / r->options->run.gradient_accumulation_steps;
+    int64_t micro =
+        r->options->run.batch.train_batch_size / r->options->run.batch.gradient_accumulation_steps;
     profile_phase(&r->run.loop.profile, "evaluation");
     TRY(run_validation(v, &r->run.trainer, &r->run.loop.ranks.data, first, n, micro, &result));
     profile_phase(&r->run.loop.profile, NULL);

@@ -50,7 +50,7 @@ static struct status read_config(void **config, const struct pretrain_options *o
     if (o->config != NULL) {
         TRY(model_family_parse_config(&family, config, o->config, pretrain_config_name(o)));
     } else {
-        TRY(model_family_read_config(&family, config, &root, o->run.config_file));
+        TRY(model_family_read_config(&family, config, &root, o->run.common.config_file));
         json_decref(root);
     }
     if (family == o->kind->family) {
@@ -308,8 +308,8 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
     if (in->assumed) {
         log_info("data: planned for steps of %lld sequences of up to %lld tokens in %lld micro-batches, as "
                  "the flags say",
-                 (long long)o->run.train_batch_size, (long long)o->run.max_seq_length,
-                 (long long)o->run.gradient_accumulation_steps);
+                 (long long)o->run.batch.train_batch_size, (long long)o->run.batch.max_seq_length,
+                 (long long)o->run.batch.gradient_accumulation_steps);
         return;
     }
     if (in->heldout.source.self == NULL && o->run.eval_steps > 0) {
@@ -339,7 +339,7 @@ bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missi
     char data[PRETRAIN_PATH_BYTES];
     snprintf(data, sizeof data, "%s%s", o->input_dir, o->run.names->of_prefix ? ".idx" : "");
     if (o->config == NULL) {
-        missing_config(m, o->run.config_file);
+        missing_config(m, o->run.common.config_file);
     }
     if (!o->makes_data) {
         missing_path(m, o->run.names->data + strlen("--"), data,
@@ -386,7 +386,7 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
 {
     *in = (struct pretrain_inputs){.assumed = true};
     TRY(o->kind->assume(&in->limits, o));
-    in->train.source.n_micro = o->run.gradient_accumulation_steps;
-    in->train.longest = o->run.max_seq_length;
-    return o->config == NULL && missing_is(o->run.config_file) ? status_ok() : assume_model(in, o);
+    in->train.source.n_micro = o->run.batch.gradient_accumulation_steps;
+    in->train.longest = o->run.batch.max_seq_length;
+    return o->config == NULL && missing_is(o->run.common.config_file) ? status_ok() : assume_model(in, o);
 }

@@ -39,7 +39,8 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
         log_info("mesh: the first rank has %.2f M of the parameters; memory and work are those of this rank",
                  (double)p->net.n_params / 1e6);
     }
-    rank_options_announce(&o->run.ranks, o->run.train_batch_size, o->run.gradient_accumulation_steps);
+    rank_options_announce(&o->run.ranks, o->run.batch.train_batch_size,
+                          o->run.batch.gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
              "saving %.1f + batches %.1f + libraries %.1f = %.1f MiB",
@@ -87,8 +88,8 @@ static struct status announce_emulation(struct pretrain_run *r, size_t peak, siz
                                       .traffic = r->run.world.emulated->tensors,
                                       .peer_bytes = r->run.trainer.net.x.totals.peer_bytes,
                                       .message_bytes = r->run.world.emulated->stages.message_bytes,
-                                      .n_micro =
-                                          o->run.gradient_accumulation_steps / r->run.loop.ranks.data.size,
+                                      .n_micro = o->run.batch.gradient_accumulation_steps /
+                                                 r->run.loop.ranks.data.size,
                                       .links = o->emulation.links};
     json_t *event;
     TRY(emulation_tell(&result, &r->run.trainer.config, &r->run.world, &event));
@@ -147,8 +148,8 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .checkpoints = o->run.common.output_dir,
         .optimizer = c->optimizer,
         .schedule = r->run.loop.schedule,
-        .batch_size = o->run.train_batch_size,
-        .n_micro = (o->run.gradient_accumulation_steps + r->run.loop.ranks.data.size - 1) /
+        .batch_size = o->run.batch.train_batch_size,
+        .n_micro = (o->run.batch.gradient_accumulation_steps + r->run.loop.ranks.data.size - 1) /
                    r->run.loop.ranks.data.size,
         .n_skipped = r->run.loop.state.n_skipped,
         .n_ranks = r->run.world.size,
@@ -168,7 +169,7 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
         .schedule = r->run.loop.schedule,
         .n_steps = o->run.max_steps,
         .log_every = o->run.log_freq,
-        .seq_length = o->run.max_seq_length,
+        .seq_length = o->run.batch.max_seq_length,
         .n_layers = m->n_layers,
         .hidden_size = m->hidden_size,
         .vocab_rows = m->vocab_size,

@@ -63,13 +63,13 @@ const char *pretrain_config_name(const struct pretrain_options *o)
     if (o->config != NULL) {
         return o->config_from != NULL ? o->config_from : "the flags";
     }
-    const char *slash = strrchr(o->run.config_file, '/');
-    return slash != NULL ? slash + 1 : o->run.config_file;
+    const char *slash = strrchr(o->run.common.config_file, '/');
+    return slash != NULL ? slash + 1 : o->run.common.config_file;
 }
 
 struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step)
 {
-    struct batch_growth fixed = {.batch = o->run.train_batch_size};
+    struct batch_growth fixed = {.batch = o->run.batch.train_batch_size};
     return batch_growth_at(o->growth.batch > 0 ? &o->growth : &fixed, step);
 }
 
@@ -169,12 +169,12 @@ struct status pretrain_check_ranks(const struct pretrain_options *o)
             "--balance_tokens cannot be combined with --reproducible_ranks, since it deals sequences out by "
             "the number of ranks: leave out one of the two");
     FAIL_IF(o->balance_tokens && o->run.ranks.global_batch_size > 0 &&
-                o->run.gradient_accumulation_steps % n_ranks != 0,
+                o->run.batch.gradient_accumulation_steps % n_ranks != 0,
             STATUS_USAGE,
             "--balance_tokens gives each of %d ranks the same number of sequences, but "
             "--gradient_accumulation_steps %lld of --global_batch_size %lld is not a multiple of %d",
-            n_ranks, (long long)o->run.gradient_accumulation_steps, (long long)o->run.ranks.global_batch_size,
-            n_ranks);
+            n_ranks, (long long)o->run.batch.gradient_accumulation_steps,
+            (long long)o->run.ranks.global_batch_size, n_ranks);
     return status_ok();
 }
 
@@ -182,7 +182,7 @@ struct status pretrain_check_ranks(const struct pretrain_options *o)
 static int64_t whole_batch(const struct pretrain_options *o)
 {
     int64_t of_all = o->run.ranks.global_batch_size;
-    return of_all > 0 ? of_all : rank_options_data(&o->run.ranks).size * o->run.train_batch_size;
+    return of_all > 0 ? of_all : rank_options_data(&o->run.ranks).size * o->run.batch.train_batch_size;
 }
 
 static struct status check_time(struct pretrain_options *o, const struct pretrain_lengths_given *given)
@@ -201,7 +201,7 @@ static struct status check_warmup(const struct pretrain_options *o,
                                   const struct pretrain_lengths_given *given)
 {
     int64_t batch = whole_batch(o);
-    double all = (double)o->run.max_steps * (double)batch * (double)o->run.max_seq_length;
+    double all = (double)o->run.max_steps * (double)batch * (double)o->run.batch.max_seq_length;
     FAIL_IF(given->warmup_proportion, STATUS_USAGE,
             "--warmup_tokens and --warmup_proportion both say how long the rate rises: leave one out");
     FAIL_IF(strcmp(o->schedule, "warmup") == 0, STATUS_USAGE,
@@ -210,7 +210,7 @@ static struct status check_warmup(const struct pretrain_options *o,
             "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up to %lld tokens "
             "are %.0f",
             (long long)o->run.warmup_tokens, (long long)o->run.max_steps, (long long)batch,
-            (long long)o->run.max_seq_length, all);
+            (long long)o->run.batch.max_seq_length, all);
     return status_ok();
 }
 

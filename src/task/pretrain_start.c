@@ -109,7 +109,7 @@ static struct model_dir_given given_of(const struct pretrain_run *r)
     const char *vocabulary = is_whole ? r->in.vocab_path : NULL;
     const struct model *m = r->in.model;
     bool by_flags = r->options->config != NULL;
-    return (struct model_dir_given){.config_file = by_flags ? NULL : r->options->run.config_file,
+    return (struct model_dir_given){.config_file = by_flags ? NULL : r->options->run.common.config_file,
                                     .vocab_file = vocabulary,
                                     .family = r->options->kind->family,
                                     .config = by_flags ? m->type->config(m) : NULL,

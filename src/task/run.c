@@ -48,8 +48,8 @@ static struct status check_output(const struct run *r)
 static struct status check(struct run *r)
 {
     struct run_settings *s = r->settings;
-    TRY(rank_options_take(&s->ranks, s->precision.fp8, &s->train_batch_size,
-                          &s->gradient_accumulation_steps));
+    TRY(rank_options_take(&s->ranks, s->precision.fp8, &s->batch.train_batch_size,
+                          &s->batch.gradient_accumulation_steps));
     TRY(r->task->check(r->self));
     FAIL_IF(
         s->early.patience > 0 && s->skip_checkpoint, STATUS_USAGE,
@@ -111,7 +111,7 @@ static struct status configure(const struct run *r, struct trainer_config *confi
                 .limits = r->limits,
                 .learns = r->learns,
                 .whole_logits = tensor_log_wants(&s->tensor_log)},
-        .ranks = rank_options_ranks(&s->ranks, s->gradient_accumulation_steps),
+        .ranks = rank_options_ranks(&s->ranks, s->batch.gradient_accumulation_steps),
         .loss_scale = s->loss_scale,
         .saving = r->learns && !s->skip_checkpoint,
         .seed = (uint64_t)s->seed,

@@ -4,6 +4,7 @@
 #define KILN_TASK_RUN_SETTINGS_H
 
 #include "core/option.h"
+#include "data/batch_source.h"
 #include "dev/precision.h"
 #include "report/tensor_log.h"
 #include "task/early_stop.h"
@@ -37,13 +38,11 @@ struct run_exit {
 struct run_settings {
     const struct run_flag_names *names;
     const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
-    const char *config_file;
     struct vocab_flags vocabulary;
     struct command_flags common;
-    const char *load_dir; /* directory whose newest checkpoint to resume from; NULL: output_dir */
-    const char *device;   /* "auto", "cpu" or "cuda" */
-    int64_t max_seq_length;
-    int64_t train_batch_size, gradient_accumulation_steps; /* per rank; of all ranks once the run has begun */
+    const char *load_dir;     /* directory whose newest checkpoint to resume from; NULL: output_dir */
+    const char *device;       /* "auto", "cpu" or "cuda" */
+    struct batch_flags batch; /* per rank; of all ranks once the run has begun */
     struct rank_options ranks;
     struct precision_flags precision;
     struct loss_scale_rule loss_scale; /* fp16 only */

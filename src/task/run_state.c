@@ -21,7 +21,7 @@ struct entry {
 #define OPTIONAL_ENTRY(name, kind, setting) ROW(#name, kind, name, setting, true)
 
 /* A setting of every run. */
-#define SETTING(name, kind) ROW(#name, kind, settings.name, true, false)
+#define SETTING(name, kind, field) ROW(#name, kind, settings.field, true, false)
 
 /* A setting of the optimizer, of its rate, or that files of earlier versions do not have. */
 #define RULE(key, kind, field) ROW(key, kind, field, true, true)
@@ -30,16 +30,16 @@ static const struct entry entries[] = {
     ENTRY(phase, INT, false),
     ENTRY(step, INT, false),
     ENTRY(global_step, INT, false),
-    SETTING(seed, INT),
+    SETTING(seed, INT, seed),
     ENTRY(dtype, TEXT, true),
     ENTRY(optimizer, TEXT, true),
-    SETTING(max_seq_length, INT),
+    SETTING(max_seq_length, INT, batch.max_seq_length),
     ENTRY(max_predictions_per_seq, INT, true),
-    SETTING(train_batch_size, INT),
-    SETTING(gradient_accumulation_steps, INT),
-    SETTING(max_steps, INT),
-    SETTING(learning_rate, REAL),
-    SETTING(warmup_proportion, REAL),
+    SETTING(train_batch_size, INT, batch.train_batch_size),
+    SETTING(gradient_accumulation_steps, INT, batch.gradient_accumulation_steps),
+    SETTING(max_steps, INT, max_steps),
+    SETTING(learning_rate, REAL, learning_rate),
+    SETTING(warmup_proportion, REAL, warmup_proportion),
     OPTIONAL_ENTRY(command, TEXT, false),
     RULE("weight_decay", REAL, update.weight_decay),
     RULE("max_grad_norm", REAL, update.max_grad_norm),
@@ -184,13 +184,13 @@ static bool is_same_data(const char *saved, const char *now)
 static struct status check_batch(const struct run_state *saved, const struct run_state *now, bool allowed,
                                  const char *path)
 {
-    bool same =
-        saved->phase != now->phase || saved->settings.train_batch_size == now->settings.train_batch_size;
+    bool same = saved->phase != now->phase ||
+                saved->settings.batch.train_batch_size == now->settings.batch.train_batch_size;
     FAIL_IF(!same && !allowed, STATUS_DATA,
             "%s was trained in batches of %lld sequences, which now are %lld: behind its %lld steps samples "
             "would be left out or come twice; give the same batch, or --allow_other_data",
-            path, (long long)saved->settings.train_batch_size, (long long)now->settings.train_batch_size,
-            (long long)saved->step);
+            path, (long long)saved->settings.batch.train_batch_size,
+            (long long)now->settings.batch.train_batch_size, (long long)saved->step);
     return status_ok();
 }
 

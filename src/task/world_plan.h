@@ -14,6 +14,7 @@
 #include "train/rank_plan.h"
 
 struct world_setup {
+    const char *config; /* file of the model's configuration, for reports */
     const struct machine *machine;
     struct machine_rates rates; /* the machine's, or measured, or given */
     struct ring_links links;

@@ -67,7 +67,7 @@ static struct finetune_options options_of(const struct paths *p)
                 .init_checkpoint = p->model,
                 .common.output_dir = p->folder,
                 .device = "cpu",
-                .max_seq_length = 24,
+                .batch.max_seq_length = 24,
                 .log_freq = 1,
                 .profile = {.steps = "1:2"},
                 .common.disable_progress_bar = true,

@@ -10,10 +10,10 @@ static struct bert_loader_config config_of(const struct indexed *store)
 {
     struct bert_loader_config c = fixture_loader(store, VOCAB);
     c.seed = 42;
-    c.max_seq_length = 48;
+    c.batch.max_seq_length = 48;
     c.max_predictions_per_seq = 7;
-    c.train_batch_size = 12;
-    c.gradient_accumulation_steps = 3;
+    c.batch.train_batch_size = 12;
+    c.batch.gradient_accumulation_steps = 3;
     return c;
 }
 
@@ -59,7 +59,7 @@ static void check_sequence(const struct batch *b, int64_t k, const struct bert_l
     int32_t ids[64];
     int64_t n = restore(b, k, ids);
     int32_t begin = b->cu_seqlens[k];
-    EXPECT(n >= 5 && n <= c->max_seq_length && b->fields[TEXT_CLS_ROWS][k] == begin,
+    EXPECT(n >= 5 && n <= c->batch.max_seq_length && b->fields[TEXT_CLS_ROWS][k] == begin,
            "sequence of %lld tokens", (long long)n);
     EXPECT(ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP, "[CLS] ... [SEP]");
     int64_t a_end = 1;
@@ -79,7 +79,7 @@ static void check_sequence(const struct batch *b, int64_t k, const struct bert_l
      * elsewhere. */
     EXPECT(b->fields[TEXT_PAIR_LABELS][k] == 0 || b->fields[TEXT_PAIR_LABELS][k] == 1, "label %d",
            b->fields[TEXT_PAIR_LABELS][k]);
-    if (b->fields[TEXT_PAIR_LABELS][k] == 0 && n < c->max_seq_length) {
+    if (b->fields[TEXT_PAIR_LABELS][k] == 0 && n < c->batch.max_seq_length) {
         EXPECT(ids[a_end + 1] == ids[a_end - 1] + 1, "the next sentence follows");
     }
 }
@@ -169,8 +169,8 @@ static int64_t same_beginnings(const struct indexed *store, bool in_order, int64
     struct bert_loader l;
     struct batch_step epochs[2];
     int64_t same = 0;
-    c.in_order = in_order;
-    c.train_batch_size = c.gradient_accumulation_steps = 1;
+    c.batch.in_order = in_order;
+    c.batch.train_batch_size = c.batch.gradient_accumulation_steps = 1;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &epochs[0]));
     EXPECT_OK(bert_loader_init_step(&c, &epochs[1]));
@@ -199,8 +199,8 @@ static void samples_may_come_in_the_stores_order(const struct indexed *store)
 static void cuts_change_only_the_cut(const struct indexed *store)
 {
     struct bert_loader_config whole = config_of(store), parts = whole;
-    whole.gradient_accumulation_steps = 1;
-    parts.gradient_accumulation_steps = 4;
+    whole.batch.gradient_accumulation_steps = 1;
+    parts.batch.gradient_accumulation_steps = 4;
     struct bert_loader l_whole, l_parts;
     struct batch_step one, four;
     EXPECT_OK(bert_loader_open(&l_whole, whole));
@@ -234,7 +234,7 @@ static void ranks_make_their_part(const struct indexed *store)
     struct bert_loader_config c = config_of(store);
     struct bert_loader l;
     struct batch_step all, part;
-    c.gradient_accumulation_steps = 4;
+    c.batch.gradient_accumulation_steps = 4;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &all));
     EXPECT_OK(bert_loader_step(&l, 7, &all));
@@ -267,8 +267,8 @@ static void ranks_make_their_part(const struct indexed *store)
 static void epochs_differ_and_cover(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
-    c.train_batch_size = c.gradient_accumulation_steps = 1;
-    c.max_seq_length = 512; /* nothing is truncated: every A begins where its sample begins */
+    c.batch.train_batch_size = c.batch.gradient_accumulation_steps = 1;
+    c.batch.max_seq_length = 512; /* nothing is truncated: every A begins where its sample begins */
     c.max_predictions_per_seq = 80;
     struct bert_loader l;
     struct batch_step step;
@@ -334,10 +334,10 @@ static void bad_configurations_are_named(const struct indexed *store)
 {
     struct bert_loader l;
     struct bert_loader_config c = config_of(store);
-    c.gradient_accumulation_steps = 5;
+    c.batch.gradient_accumulation_steps = 5;
     EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "train_batch_size 12 is not a positive multiple");
     c = config_of(store);
-    c.max_seq_length = 4;
+    c.batch.max_seq_length = 4;
     EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "max_seq_length 4");
     c = config_of(store);
     c.max_predictions_per_seq = 49;
@@ -349,8 +349,8 @@ static void bad_configurations_are_named(const struct indexed *store)
     c.short_seq_prob = 1.5;
     EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "short_seq_prob");
     c = config_of(store);
-    c.train_batch_size = (int64_t)1 << 30;
-    c.gradient_accumulation_steps = 1;
+    c.batch.train_batch_size = (int64_t)1 << 30;
+    c.batch.gradient_accumulation_steps = 1;
     EXPECT_ERROR(bert_loader_open(&l, c), STATUS_USAGE, "too large");
 }
 
@@ -391,7 +391,8 @@ static void windows_are_one_segment(const struct indexed *store)
             int32_t ids[64];
             int64_t n = restore(b, of, ids);
             longest = n > longest ? n : longest;
-            EXPECT(n >= 3 && n <= c.max_seq_length && ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP,
+            EXPECT(n >= 3 && n <= c.batch.max_seq_length && ids[0] == FIXTURE_CLS &&
+                       ids[n - 1] == FIXTURE_SEP,
                    "a sequence of %lld tokens", (long long)n);
             for (int64_t i = 0; i < n; i++) {
                 EXPECT(b->fields[TEXT_TYPES][begin + i] == 0 && b->positions[begin + i] == i, "token %lld",
@@ -402,7 +403,7 @@ static void windows_are_one_segment(const struct indexed *store)
         n_tokens += step.n_tokens;
         n_masked += step.n_labels[TEXT_MASKED_LABELS];
     }
-    EXPECT(longest == c.max_seq_length, "the longest has %lld tokens", (long long)longest);
+    EXPECT(longest == c.batch.max_seq_length, "the longest has %lld tokens", (long long)longest);
     EXPECT_NEAR((double)n_masked / (double)n_tokens, 0.3, 0.01);
     EXPECT_OK(bert_loader_step(&l, 200, &again));
     for (int64_t k = 0; k < step.n_micro; k++) {
@@ -424,7 +425,7 @@ static double predicted_once_or_twice(struct bert_loader_config c, int64_t *firs
     int64_t n = 0, n_even = 0;
     c.no_nsp = true;
     c.short_seq_prob = 0;
-    c.train_batch_size = c.gradient_accumulation_steps = 1;
+    c.batch.train_batch_size = c.batch.gradient_accumulation_steps = 1;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
     for (int64_t s = 1; s <= (EPOCHS + 1) * l.map.n_samples; s++) {
@@ -543,8 +544,8 @@ static void masks_change_with_the_run(const struct indexed *store)
     struct bert_loader l, constant;
     struct batch_step step, whole;
     struct batch held[2];
-    c.train_batch_size = 64;
-    c.gradient_accumulation_steps = 16;
+    c.batch.train_batch_size = 64;
+    c.batch.gradient_accumulation_steps = 16;
     c.max_predictions_per_seq = 24;
     c.short_seq_prob = 0;
     EXPECT_OK(bert_loader_open(&constant, c));

@@ -12,10 +12,10 @@ static struct bert_loader_config config_of(const struct indexed *store, int32_t 
 {
     struct bert_loader_config c = fixture_loader(store, vocab_size);
     c.seed = 1;
-    c.max_seq_length = 32;
+    c.batch.max_seq_length = 32;
     c.max_predictions_per_seq = 5;
-    c.train_batch_size = 6;
-    c.gradient_accumulation_steps = 2;
+    c.batch.train_batch_size = 6;
+    c.batch.gradient_accumulation_steps = 2;
     return c;
 }
 

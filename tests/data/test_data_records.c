@@ -229,10 +229,10 @@ int main(void)
                                    .sep_id = FIXTURE_SEP,
                                    .mask_id = FIXTURE_MASK,
                                    .seed = 3,
-                                   .max_seq_length = S,
+                                   .batch.max_seq_length = S,
                                    .max_predictions_per_seq = P,
-                                   .train_batch_size = N,
-                                   .gradient_accumulation_steps = 1,
+                                   .batch.train_batch_size = N,
+                                   .batch.gradient_accumulation_steps = 1,
                                    .masked_lm_prob = 0.15,
                                    .short_seq_prob = 0.5};
     struct bert_loader l;

@@ -20,8 +20,8 @@ static struct shard_loader_config config_of(const char *directory, int64_t batch
                                         .word = "training",
                                         .vocab_size = VOCAB,
                                         .seed = 7,
-                                        .train_batch_size = batch,
-                                        .gradient_accumulation_steps = accumulation,
+                                        .batch.train_batch_size = batch,
+                                        .batch.gradient_accumulation_steps = accumulation,
                                         .allow_packed = true};
 }
 
@@ -178,7 +178,7 @@ static struct bert_loader_config sample_config(const struct indexed *store)
 {
     struct bert_loader_config c = fixture_loader(store, VOCAB);
     c.seed = 3;
-    c.max_seq_length = S;
+    c.batch.max_seq_length = S;
     c.max_predictions_per_seq = P;
     c.short_seq_prob = 0.5;
     return c;
@@ -208,7 +208,7 @@ static struct sequence *draw_epoch(struct bert_loader_config c, int64_t n)
     struct bert_loader l;
     struct batch_step step;
     struct sequence *all = calloc((size_t)n, sizeof *all);
-    c.train_batch_size = n;
+    c.batch.train_batch_size = n;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT(l.map.n_samples == n, "%lld samples", (long long)l.map.n_samples);
     EXPECT_OK(bert_loader_init_step(&c, &step));
@@ -294,7 +294,7 @@ static void records_may_come_in_their_order(const char *golden_name)
         struct shard_loader l;
         struct batch_step one, two;
         int64_t same = 0;
-        c.in_order = in_order == 1;
+        c.batch.in_order = in_order == 1;
         EXPECT_OK(shard_loader_open(&l, c));
         struct batch_source source = shard_loader_source(&l);
         make_step(&source, &one);

@@ -25,7 +25,7 @@ static struct squad_read_options reading(const json_t *c)
 static struct squad_feature_options settings(const json_t *c)
 {
     const json_t *s = json_object_get(c, "settings");
-    return (struct squad_feature_options){.max_seq_length = json_integer_value(json_array_get(s, 0)),
+    return (struct squad_feature_options){.max_length = json_integer_value(json_array_get(s, 0)),
                                           .doc_stride = json_integer_value(json_array_get(s, 1)),
                                           .max_query_length = json_integer_value(json_array_get(s, 2)),
                                           .training = json_is_true(json_object_get(c, "training"))};

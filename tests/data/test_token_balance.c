@@ -89,11 +89,11 @@ static struct bert_loader_config config_of(const struct indexed *store)
 {
     struct bert_loader_config c = fixture_loader(store, VOCAB);
     c.seed = 42;
-    c.max_seq_length = 48;
+    c.batch.max_seq_length = 48;
     c.max_predictions_per_seq = 7;
     c.short_seq_prob = 0.5;
-    c.train_batch_size = BATCH;
-    c.gradient_accumulation_steps = MICRO;
+    c.batch.train_batch_size = BATCH;
+    c.batch.gradient_accumulation_steps = MICRO;
     return c;
 }
 

@@ -40,7 +40,7 @@ static const struct run_flag_names names = {.data = "--train_file",
                                             .tunes = true};
 
 static const struct squad_feature_options feature_options = {
-    .max_seq_length = 16, .doc_stride = 8, .max_query_length = 4, .training = true};
+    .max_length = 16, .doc_stride = 8, .max_query_length = 4, .training = true};
 
 /* All that runs of one fine-tuning share. */
 struct tuning_case {
@@ -81,9 +81,9 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .run =
             {
                 .names = &names,
-                .train_batch_size = BATCH,
-                .gradient_accumulation_steps = MICRO,
-                .max_seq_length = feature_options.max_seq_length,
+                .batch.train_batch_size = BATCH,
+                .batch.gradient_accumulation_steps = MICRO,
+                .batch.max_seq_length = feature_options.max_length,
                 .learning_rate = 3e-2,
                 .log_freq = 1,
                 .seed = 3,

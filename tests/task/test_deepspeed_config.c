@@ -42,10 +42,10 @@ static void two_batch_sizes_give_the_third(void)
         struct deepspeed_config c = {0};
         struct status s = read(&c, cases[i].text, cases[i].n_ranks);
         EXPECT(failed(s) == (cases[i].batch == 0), "%s: %s", cases[i].text, s.message);
-        EXPECT(failed(s) ||
-                   (c.train_batch_size == cases[i].batch && c.gradient_accumulation_steps == cases[i].steps),
-               "%s: %lld in %lld", cases[i].text, (long long)c.train_batch_size,
-               (long long)c.gradient_accumulation_steps);
+        EXPECT(failed(s) || (c.batch.train_batch_size == cases[i].batch &&
+                             c.batch.gradient_accumulation_steps == cases[i].steps),
+               "%s: %lld in %lld", cases[i].text, (long long)c.batch.train_batch_size,
+               (long long)c.batch.gradient_accumulation_steps);
     }
 }
 

@@ -73,12 +73,12 @@ static struct pretrain_options options(const char *input_dir, const char *config
         .run =
             {
                 .names = &names,
-                .config_file = config_file,
+                .common.config_file = config_file,
                 .common.output_dir = output_dir,
                 .device = "cpu",
-                .max_seq_length = LENGTH,
-                .train_batch_size = 4,
-                .gradient_accumulation_steps = 2,
+                .batch.max_seq_length = LENGTH,
+                .batch.train_batch_size = 4,
+                .batch.gradient_accumulation_steps = 2,
                 .eval_steps = 30,
                 .log_freq = 20,
                 .max_steps = 60,

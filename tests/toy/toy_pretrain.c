@@ -109,17 +109,17 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     TRY(checkpoint_path(path, "%s/%s", d->place, d == &in->train ? "train" : "heldout"));
     TRY(token_store_open(&t->store, path));
     TRY(token_store_check_vocab(&t->store, path, in->tokenizer.hash, in->tokenizer.n));
-    TRY(batch_check_cut(o->run.train_batch_size, o->run.gradient_accumulation_steps));
-    t->batch_size = o->run.train_batch_size;
-    t->micro_size = o->run.train_batch_size / o->run.gradient_accumulation_steps;
-    t->longest = o->run.max_seq_length;
+    TRY(batch_check_cut(o->run.batch.train_batch_size, o->run.batch.gradient_accumulation_steps));
+    t->batch_size = o->run.batch.train_batch_size;
+    t->micro_size = o->run.batch.train_batch_size / o->run.batch.gradient_accumulation_steps;
+    t->longest = o->run.batch.max_seq_length;
     d->store = &t->store;
     snprintf(d->store_path, sizeof d->store_path, "%s", path);
     d->longest = t->longest;
     d->source = (struct batch_source){.self = t,
                                       .layout = &text_batch_layout,
                                       .limits = text_batch_limits(t->micro_size, t->longest, t->longest),
-                                      .n_micro = o->run.gradient_accumulation_steps,
+                                      .n_micro = o->run.batch.gradient_accumulation_steps,
                                       .fill = fill,
                                       .heldout_batches = heldout_batches,
                                       .heldout = heldout,
@@ -157,8 +157,8 @@ static enum model_task task(const struct pretrain_options *o)
 
 static struct status assume(struct batch_limits *limits, const struct pretrain_options *o)
 {
-    *limits = text_batch_limits(o->run.train_batch_size / o->run.gradient_accumulation_steps,
-                                o->run.max_seq_length, o->run.max_seq_length);
+    *limits = text_batch_limits(o->run.batch.train_batch_size / o->run.batch.gradient_accumulation_steps,
+                                o->run.batch.max_seq_length, o->run.batch.max_seq_length);
     return status_ok();
 }
 

@@ -16,7 +16,7 @@ static struct bert_loader_config samples_of(const struct indexed *store)
 {
     struct bert_loader_config c = fixture_loader(store, FIXTURE_VOCAB);
     c.seed = 2;
-    c.max_seq_length = S;
+    c.batch.max_seq_length = S;
     c.max_predictions_per_seq = P;
     c.short_seq_prob = 0.5;
     return c;
@@ -74,13 +74,14 @@ static void compare_shards(const char *name, bool packed, const struct bert_load
                                     .n_shards = 2,
                                     .packed = packed};
     EXPECT_OK(shard_writer_run(&report, &c));
-    EXPECT_OK(shard_loader_open(&l, (struct shard_loader_config){.directory = directory,
-                                                                 .word = "training",
-                                                                 .vocab_size = FIXTURE_VOCAB,
-                                                                 .seed = 4,
-                                                                 .train_batch_size = report.packing.n_packs,
-                                                                 .gradient_accumulation_steps = 1,
-                                                                 .allow_packed = true}));
+    EXPECT_OK(
+        shard_loader_open(&l, (struct shard_loader_config){.directory = directory,
+                                                           .word = "training",
+                                                           .vocab_size = FIXTURE_VOCAB,
+                                                           .seed = 4,
+                                                           .batch.train_batch_size = report.packing.n_packs,
+                                                           .batch.gradient_accumulation_steps = 1,
+                                                           .allow_packed = true}));
     struct batch_source source = shard_loader_source(&l);
     compare(name, a, ra, &source);
     shard_loader_close(&l);
@@ -101,7 +102,7 @@ int main(int argc, char **argv)
     fixture_store(&store, "store", 40, 9, 6, FIXTURE_VOCAB);
     struct bert_loader_config samples = samples_of(&store), whole = samples;
     EXPECT_OK(bert_loader_open(&l, samples));
-    whole.train_batch_size = l.map.n_samples;
+    whole.batch.train_batch_size = l.map.n_samples;
     l.config = whole;
     struct batch_source source = bert_loader_source(&l);
     gradients_of(&a, &source, &ra);

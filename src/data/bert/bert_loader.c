@@ -66,19 +66,19 @@ enum { MIN_SEQ_LENGTH = 5 }; /* one token in each segment of [CLS] A [SEP] B [SE
 
 static struct status check_sizes(const struct bert_loader_config *c)
 {
-    FAIL_IF(c->max_seq_length < MIN_SEQ_LENGTH, STATUS_USAGE,
-            "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]", (long long)c->max_seq_length,
+    FAIL_IF(c->batch.max_seq_length < MIN_SEQ_LENGTH, STATUS_USAGE,
+            "max_seq_length %lld is below %d: [CLS] A [SEP] B [SEP]", (long long)c->batch.max_seq_length,
             MIN_SEQ_LENGTH);
-    FAIL_IF(c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->max_seq_length, STATUS_USAGE,
-            "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
-            (long long)c->max_predictions_per_seq, (long long)c->max_seq_length);
-    TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
-    int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
-    int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->max_seq_length;
-    FAIL_IF(n > most || c->train_batch_size > INT32_MAX, STATUS_USAGE,
+    FAIL_IF(c->max_predictions_per_seq < 1 || c->max_predictions_per_seq > c->batch.max_seq_length,
+            STATUS_USAGE, "max_predictions_per_seq %lld is outside 1..%lld (max_seq_length)",
+            (long long)c->max_predictions_per_seq, (long long)c->batch.max_seq_length);
+    TRY(batch_check_cut(c->batch.train_batch_size, c->batch.gradient_accumulation_steps));
+    int64_t n = c->batch.train_batch_size / c->batch.gradient_accumulation_steps;
+    int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->batch.max_seq_length;
+    FAIL_IF(n > most || c->batch.train_batch_size > INT32_MAX, STATUS_USAGE,
             "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); "
             "raise gradient_accumulation_steps",
-            (long long)n, (long long)c->max_seq_length, (long long)most);
+            (long long)n, (long long)c->batch.max_seq_length, (long long)most);
     return status_ok();
 }
 
@@ -87,12 +87,12 @@ struct status bert_loader_check(const struct bert_loader_config *c)
     TRY(check_sizes(c));
     FAIL_IF(!(c->masked_lm_prob > 0 && c->masked_lm_prob <= 1), STATUS_USAGE,
             "masked_lm_prob %g is outside (0, 1]", c->masked_lm_prob);
-    CHECK(c->n_groups <= 1 || c->gradient_accumulation_steps % c->n_groups == 0,
+    CHECK(c->n_groups <= 1 || c->batch.gradient_accumulation_steps % c->n_groups == 0,
           "%lld groups of %lld micro-batches", (long long)c->n_groups,
-          (long long)c->gradient_accumulation_steps);
-    FAIL_IF(c->even_masks && c->max_seq_length > MASKING_MOST_TURNS, STATUS_USAGE,
+          (long long)c->batch.gradient_accumulation_steps);
+    FAIL_IF(c->even_masks && c->batch.max_seq_length > MASKING_MOST_TURNS, STATUS_USAGE,
             "even_masks needs sequences of at most %d tokens, but they may have %lld", MASKING_MOST_TURNS,
-            (long long)c->max_seq_length);
+            (long long)c->batch.max_seq_length);
     FAIL_IF(!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1), STATUS_USAGE,
             "short_seq_prob %g is outside [0, 1]", c->short_seq_prob);
     const int32_t special[] = {c->pad_id, c->cls_id, c->sep_id, c->mask_id};
@@ -115,18 +115,18 @@ static struct input_form frame_of(const struct bert_loader_config *c)
 static int64_t most_tokens(const struct bert_loader_config *c)
 {
     struct input_form frame = frame_of(c);
-    return c->max_seq_length - input_form_n_special(&frame);
+    return c->batch.max_seq_length - input_form_n_special(&frame);
 }
 
 /* Sequences of a micro-batch. */
 static int64_t micro_size(const struct bert_loader_config *c)
 {
-    return c->train_batch_size / c->gradient_accumulation_steps;
+    return c->batch.train_batch_size / c->batch.gradient_accumulation_steps;
 }
 
 struct batch_limits bert_loader_limits(const struct bert_loader_config *c)
 {
-    return text_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
+    return text_batch_limits(micro_size(c), c->batch.max_seq_length, c->max_predictions_per_seq);
 }
 
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config)
@@ -140,7 +140,7 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
         s = sample_map_build(&l->map, config.store, most_tokens(&config));
     }
     if (!failed(s) && config.balance_tokens && config.n_groups > 1) {
-        s = token_balance_create(&l->balance, config.train_batch_size, config.max_seq_length,
+        s = token_balance_create(&l->balance, config.batch.train_batch_size, config.batch.max_seq_length,
                                  (int)config.n_groups);
     }
     if (failed(s)) {
@@ -159,7 +159,8 @@ void bert_loader_close(struct bert_loader *l)
 
 struct status bert_loader_init_step(const struct bert_loader_config *c, struct batch_step *step)
 {
-    return batch_step_init(step, c->gradient_accumulation_steps, &text_batch_layout, bert_loader_limits(c));
+    return batch_step_init(step, c->batch.gradient_accumulation_steps, &text_batch_layout,
+                           bert_loader_limits(c));
 }
 
 /* Opening a store does not check its ids (io/indexed.h), so they are checked where they are copied. */
@@ -301,12 +302,12 @@ static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t 
 /* Number `i` of the sequences of a step, which begin with number `first` of the run. */
 static struct draw draw_of_step(const struct bert_loader *l, uint64_t first, int64_t i)
 {
-    return draw_at(l, l->config.seed, first + (uint64_t)i, l->config.in_order);
+    return draw_at(l, l->config.seed, first + (uint64_t)i, l->config.batch.in_order);
 }
 
 static void deal(const struct bert_loader *l, uint64_t first)
 {
-    int64_t n = l->config.train_batch_size;
+    int64_t n = l->config.batch.train_batch_size;
     for (int64_t i = 0; i < n; i++) {
         l->balance->lengths[i] = (int32_t)sequence_length(l, draw_of_step(l, first, i));
     }
@@ -316,7 +317,7 @@ static void deal(const struct bert_loader *l, uint64_t first)
 /* The number in the step of the k-th micro-batch here.  Balanced ones are numbered rank by rank. */
 static int64_t micro_number(const struct bert_loader *l, const struct batch_step *out, int64_t k)
 {
-    int64_t number = batch_step_number(out, k), n = l->config.gradient_accumulation_steps;
+    int64_t number = batch_step_number(out, k), n = l->config.batch.gradient_accumulation_steps;
     return l->balance != NULL && out->apart > 1 ? number % out->apart * (n / out->apart) + number / out->apart
                                                 : number;
 }
@@ -332,11 +333,11 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
 {
     const struct bert_loader_config *c = &l->config;
     int64_t last = batch_step_number(out, out->n_micro - 1);
-    CHECK(step >= 1 && last < c->gradient_accumulation_steps, "step %lld up to micro-batch %lld",
+    CHECK(step >= 1 && last < c->batch.gradient_accumulation_steps, "step %lld up to micro-batch %lld",
           (long long)step, (long long)last);
     double mask_rate = mask_rate_at(l, step);
     int64_t n = micro_size(c);
-    uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
+    uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->batch.train_batch_size;
     if (l->balance != NULL) {
         deal(l, first);
     }
@@ -415,7 +416,7 @@ struct batch_source bert_loader_source(const struct bert_loader *l)
     return (struct batch_source){.self = l,
                                  .layout = &text_batch_layout,
                                  .limits = bert_loader_limits(&l->config),
-                                 .n_micro = l->config.gradient_accumulation_steps,
+                                 .n_micro = l->config.batch.gradient_accumulation_steps,
                                  .fill = source_fill,
                                  .heldout_batches = source_heldout_batches,
                                  .heldout = source_heldout,

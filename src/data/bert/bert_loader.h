@@ -27,10 +27,8 @@ struct bert_loader_config {
     int32_t vocab_size;          /* real words */
     int32_t pad_id, cls_id, sep_id, mask_id;
     uint64_t seed;
-    int64_t max_seq_length;              /* S, with [CLS] and [SEP]; at least 5 */
-    int64_t max_predictions_per_seq;     /* P */
-    int64_t train_batch_size;            /* sequences of an optimizer step */
-    int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step */
+    struct batch_flags batch;        /* max_seq_length is S, at least 5 */
+    int64_t max_predictions_per_seq; /* P */
     double masked_lm_prob;        /* part to mask, reference 0.15; with `mask_rate`: held-out samples only */
     const double *mask_keep_rate; /* masking_rules'; borrowed */
     double short_seq_prob;        /* chance that a sample is shortened; 0.1 in the reference */
@@ -40,7 +38,6 @@ struct bert_loader_config {
      * tokens are masked one by one */
     const struct tokenizer *whole_words;
     bool even_masks;     /* tokens take turns over the epochs instead of being drawn (masking_turns) */
-    bool in_order;       /* samples of an epoch as they lie in the store, without the permutation */
     int64_t n_positions; /* range of the random first position of every second training sequence; 0: none */
 
     struct ramp mask_rate; /* replaces masked_lm_prob; needs `part` */

@@ -75,7 +75,8 @@ static struct place find_place(const struct shard_loader *l, uint64_t seed, uint
         .next_file = low + 1 < l->files.n ? c->order[low + 1]
                                           : (int64_t)rng_permute(order_key(seed, c->epoch + 1), n_files, 0),
         .record =
-            (int64_t)(l->config.in_order ? in_file : rng_permute(key, (uint64_t)l->n_records[file], in_file)),
+            (int64_t)(l->config.batch.in_order ? in_file
+                                               : rng_permute(key, (uint64_t)l->n_records[file], in_file)),
     };
 }
 
@@ -209,12 +210,12 @@ static struct status count_words(const void *self, double *counts, int64_t vocab
 static struct status check_batch(const struct shard_loader *l)
 {
     const struct shard_loader_config *c = &l->config;
-    TRY(batch_check_cut(c->train_batch_size, c->gradient_accumulation_steps));
-    int64_t micro = c->train_batch_size / c->gradient_accumulation_steps;
+    TRY(batch_check_cut(c->batch.train_batch_size, c->batch.gradient_accumulation_steps));
+    int64_t micro = c->batch.train_batch_size / c->batch.gradient_accumulation_steps;
     int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / l->shape.seq_length;
-    FAIL_IF(micro > most || c->train_batch_size > INT32_MAX / BERT_RECORDS_MAX_PACKED, STATUS_USAGE,
+    FAIL_IF(micro > most || c->batch.train_batch_size > INT32_MAX / BERT_RECORDS_MAX_PACKED, STATUS_USAGE,
             "a batch of %lld records of %lld tokens, %lld at a time, is too large",
-            (long long)c->train_batch_size, (long long)l->shape.seq_length, (long long)micro);
+            (long long)c->batch.train_batch_size, (long long)l->shape.seq_length, (long long)micro);
     return status_ok();
 }
 
@@ -320,8 +321,8 @@ static struct status open_files(struct shard_loader *l)
     TRY(shard_process_make_room(l->process, shard_format_bytes(&shape)));
     TRY(make_cursor(l));
     TRY(find_average(l, has_metadata, average));
-    l->micro_size = c->train_batch_size / c->gradient_accumulation_steps;
-    l->n_micro = packed_micro_batches(c->gradient_accumulation_steps, l->sequences_per_record);
+    l->micro_size = c->batch.train_batch_size / c->batch.gradient_accumulation_steps;
+    l->n_micro = packed_micro_batches(c->batch.gradient_accumulation_steps, l->sequences_per_record);
     return status_ok();
 }
 

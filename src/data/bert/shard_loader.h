@@ -22,10 +22,8 @@ struct shard_loader_config {
     int64_t vocab_size;
     int32_t pad_id;
     uint64_t seed;
-    int64_t train_batch_size;            /* records of an optimizer step, before packing is accounted for */
-    int64_t gradient_accumulation_steps; /* micro-batches of an optimizer step, likewise */
-    bool allow_packed;                   /* false: packed data is an error */
-    bool in_order; /* records as they lie in their file, without the permutation; files keep theirs */
+    struct batch_flags batch; /* before packing is accounted for; files keep their order even in_order */
+    bool allow_packed;        /* false: packed data is an error */
 };
 
 struct shard_loader {

@@ -108,6 +108,8 @@ static struct status open_shards(struct pretrain_data *d, const struct pretrain_
 {
     bool trains = d == &in->train;
     struct shard_loader *shards = d->self = calloc(1, sizeof *shards);
+    struct batch_flags batch = o->run.batch;
+    batch.in_order &= trains;
     TRY(shards == NULL ? out_of_memory(d) : trains ? refuse_drawing(d->place, o) : status_ok());
     TRY(shard_loader_open(
         shards, (struct shard_loader_config){
@@ -116,10 +118,8 @@ static struct status open_shards(struct pretrain_data *d, const struct pretrain_
                     .vocab_size = in->model->n_words,
                     .pad_id = tokenizer_tail_id(&in->tokenizer),
                     .seed = data_seed(o),
-                    .train_batch_size = o->run.train_batch_size,
-                    .gradient_accumulation_steps = o->run.gradient_accumulation_steps,
+                    .batch = batch,
                     .allow_packed = ((const struct bert_pretrain_options *)o->own)->enable_packed_data_mode,
-                    .in_order = o->in_order && trains,
                 }));
     d->source = shard_loader_source(shards);
     d->has_length = true;
@@ -156,13 +156,13 @@ static void announce_shards(const struct pretrain_inputs *in, const struct pretr
         log_info("packed data: %.4g sequences per pack, so a step has %lld micro-batches of %lld packs "
                  "instead of --gradient_accumulation_steps %lld",
                  l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
-                 (long long)o->run.gradient_accumulation_steps);
+                 (long long)o->run.batch.gradient_accumulation_steps);
     } else if (packs) {
         log_info("the data is not packed: --enable_packed_data_mode has no effect");
     }
-    if (l->shape.seq_length != o->run.max_seq_length) {
-        log_info("--max_seq_length %lld has no effect: the files have %lld", (long long)o->run.max_seq_length,
-                 (long long)l->shape.seq_length);
+    if (l->shape.seq_length != o->run.batch.max_seq_length) {
+        log_info("--max_seq_length %lld has no effect: the files have %lld",
+                 (long long)o->run.batch.max_seq_length, (long long)l->shape.seq_length);
     }
 }
 
@@ -220,7 +220,7 @@ static void set_training(struct bert_loader_config *c, const struct pretrain_inp
 {
     const struct bert_pretrain_options *own = o->own;
     bool ramps = own->mask_rate[0] != own->mask_rate[1];
-    c->in_order = o->in_order;
+    c->batch.in_order = o->run.batch.in_order;
     c->part = in->part;
     c->n_groups = pretrain_groups(o);
     c->balance_tokens = o->balance_tokens;
@@ -238,12 +238,10 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
     struct bert_loader_config config = {
         .store = &drawn->store.index,
         .seed = data_seed(o),
-        .max_seq_length = files == NULL ? o->run.max_seq_length : files->seq_length,
+        .batch = o->run.batch,
         .max_predictions_per_seq = files == NULL
                                        ? own->max_predictions_per_seq
                                        : files->n_predictions - (files->packed ? BERT_RECORDS_MAX_PACKED : 0),
-        .train_batch_size = o->run.train_batch_size,
-        .gradient_accumulation_steps = o->run.gradient_accumulation_steps,
         .masked_lm_prob = own->mask_rate[1],
         .mask_keep_rate = own->mask_keep_rate != USUAL_KEEP_RATE ? &own->mask_keep_rate : NULL,
         .short_seq_prob = own->short_seq_prob,
@@ -252,6 +250,8 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
         .n_positions = own->shifted_positions ? in->model->max_length : 0,
         .whole_words = own->whole_word_masks ? &in->tokenizer : NULL,
     };
+    config.batch.in_order = false;
+    config.batch.max_seq_length = files == NULL ? o->run.batch.max_seq_length : files->seq_length;
     if (d == &in->train) {
         set_training(&config, in, o);
     }
@@ -273,8 +273,8 @@ static struct status open_store(struct pretrain_data *d, const struct pretrain_i
     d->store = &drawn->store;
     snprintf(d->store_path, sizeof d->store_path, "%s", path);
     d->balance = drawn->loader.balance;
-    d->longest = drawn->loader.config.max_seq_length;
-    d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->run.train_batch_size;
+    d->longest = drawn->loader.config.batch.max_seq_length;
+    d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->run.batch.train_batch_size;
     name_store(d, o->own);
     return status_ok();
 }
@@ -302,7 +302,7 @@ static void announce_masks(const struct pretrain_options *o)
 {
     const struct bert_pretrain_options *own = o->own;
     double most = fmax(own->mask_rate[0], own->mask_rate[1]);
-    int64_t wanted = (int64_t)nearbyint((double)o->run.max_seq_length * most);
+    int64_t wanted = (int64_t)nearbyint((double)o->run.batch.max_seq_length * most);
     char from[40] = "";
     if (own->mask_rate[0] != own->mask_rate[1]) {
         snprintf(from, sizeof from, "%g, and at the end ", own->mask_rate[0]);
@@ -315,7 +315,7 @@ static void announce_masks(const struct pretrain_options *o)
     }
     if (wanted > own->max_predictions_per_seq) {
         log_info("masks: %g of %lld tokens are %lld, but --max_predictions_per_seq allows %lld in a sequence",
-                 most, (long long)o->run.max_seq_length, (long long)wanted,
+                 most, (long long)o->run.batch.max_seq_length, (long long)wanted,
                  (long long)own->max_predictions_per_seq);
     }
 }
@@ -327,7 +327,8 @@ static void announce_store(const struct pretrain_inputs *in, const struct pretra
     log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
              "sequences",
              o->input_dir, (double)drawn->store.info.n_tokens / 1e6, (long long)drawn->loader.map.n_samples,
-             (long long)o->run.max_seq_length, in->train.steps_per_epoch, (long long)o->run.train_batch_size);
+             (long long)o->run.batch.max_seq_length, in->train.steps_per_epoch,
+             (long long)o->run.batch.train_batch_size);
 }
 
 static const struct pretrain_source bert_store = {

@@ -133,8 +133,9 @@ static struct status announce_text(const struct finetuning *f, const char *prefi
     struct text_store t = {.end = f->model.tokenizer.special[SPECIAL_END], .counts_only = true};
     TRY(claim_store(&t.output, prefix, true));
     struct status s = read_text(&t, &f->model.tokenizer, text);
-    s = failed(s) || n_windows == NULL ? s
-                                       : count_windows(n_windows, &t, f->split, f->run.run.max_seq_length);
+    s = failed(s) || n_windows == NULL
+            ? s
+            : count_windows(n_windows, &t, f->split, f->run.run.batch.max_seq_length);
     buf_fini(&t.ends);
     TRY(s);
     log_info("%s: %" PRId64 " documents, %" PRId64 " tokens, of which %s.bin and .idx would be made", text,
@@ -176,7 +177,7 @@ static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES
     TRY(is_store ? status_ok() : make_store(f, prefix, path));
     return n_windows == NULL
                ? status_ok()
-               : gpt_pretrain_count_windows(n_windows, prefix, f->split, f->run.run.max_seq_length);
+               : gpt_pretrain_count_windows(n_windows, prefix, f->split, f->run.run.batch.max_seq_length);
 }
 
 /* ---- settings ---- */
@@ -209,11 +210,11 @@ static struct status set_length(struct finetuning *f)
 {
     struct pretrain_options *o = &f->run;
     int64_t most = model_dir_sizes(&f->model).max_length;
-    FAIL_IF(o->run.max_seq_length > most, STATUS_DATA,
+    FAIL_IF(o->run.batch.max_seq_length > most, STATUS_DATA,
             "%s has %lld positions, fewer than --max_seq_length %lld", o->run.init_checkpoint,
-            (long long)most, (long long)o->run.max_seq_length);
-    o->run.max_seq_length =
-        o->run.max_seq_length > 0 ? o->run.max_seq_length : int_smaller(most, USUAL_LENGTH);
+            (long long)most, (long long)o->run.batch.max_seq_length);
+    o->run.batch.max_seq_length =
+        o->run.batch.max_seq_length > 0 ? o->run.batch.max_seq_length : int_smaller(most, USUAL_LENGTH);
     return status_ok();
 }
 
@@ -237,7 +238,7 @@ static struct status set_data(struct finetuning *f)
 static int64_t batch_of(const struct pretrain_options *o)
 {
     int64_t global = o->run.ranks.global_batch_size;
-    return global > 0 ? global : o->run.train_batch_size * rank_options_world(&o->run.ranks).size;
+    return global > 0 ? global : o->run.batch.train_batch_size * rank_options_world(&o->run.ranks).size;
 }
 
 /* Checks in a dry run, which makes no store, what a run checks of its store: the windows fill a batch. */
@@ -247,7 +248,7 @@ static struct status check_windows(const struct finetuning *f)
     FAIL_IF(o->makes_data && f->n_windows < batch_of(o), STATUS_DATA,
             "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64 " sequences of %" PRId64
             " takes; give more text, or shorter sequences",
-            f->given->train_file, f->n_windows, batch_of(o), o->run.max_seq_length);
+            f->given->train_file, f->n_windows, batch_of(o), o->run.batch.max_seq_length);
     return status_ok();
 }
 

@@ -218,7 +218,7 @@ static struct token_windows windows_of(const struct gpt_set *g, const struct pre
 {
     return (struct token_windows){.index = &g->store.index,
                                   .path = g->prefix,
-                                  .length = o->run.max_seq_length,
+                                  .length = o->run.batch.max_seq_length,
                                   .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
                                   .seed = (uint64_t)o->run.seed};
 }
@@ -227,7 +227,7 @@ static struct token_windows windows_of(const struct gpt_set *g, const struct pre
 static int64_t samples_of(enum part part, const struct pretrain_options *o)
 {
     int64_t n = ((const struct gpt_pretrain_options *)o->own)->n_wanted[part];
-    return n > 0 ? n : o->run.max_steps * o->run.train_batch_size;
+    return n > 0 ? n : o->run.max_steps * o->run.batch.train_batch_size;
 }
 
 static struct status order_samples(struct gpt_data *d, int i, enum part part,
@@ -243,7 +243,7 @@ static struct status order_samples(struct gpt_data *d, int i, enum part part,
                                       .first = g->bounds[part],
                                       .end = g->bounds[part + 1],
                                       .n_wanted = d->n_sets > 1 ? set_blend_wanted(n, d->shares[i]) : n,
-                                      .seq_length = o->run.max_seq_length,
+                                      .seq_length = o->run.batch.max_seq_length,
                                       .seed = (uint32_t)o->run.seed},
         name_in(g->prefix), splits[part]);
 }
@@ -384,21 +384,21 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     struct status created = create_data(&g, o->own);
     d->self = g;
     TRY(created);
-    TRY(batch_check_cut(o->run.train_batch_size, o->run.gradient_accumulation_steps));
-    g->batches =
-        (struct window_batches){.sets = g->windows,
-                                .blend = g->n_sets > 1 ? &g->blend : NULL,
-                                .batch_size = o->run.train_batch_size,
-                                .micro_size = o->run.train_batch_size / o->run.gradient_accumulation_steps,
-                                .growth = o->growth,
-                                .n_groups = pretrain_groups(o)};
+    TRY(batch_check_cut(o->run.batch.train_batch_size, o->run.batch.gradient_accumulation_steps));
+    g->batches = (struct window_batches){.sets = g->windows,
+                                         .blend = g->n_sets > 1 ? &g->blend : NULL,
+                                         .batch_size = o->run.batch.train_batch_size,
+                                         .micro_size = o->run.batch.train_batch_size /
+                                                       o->run.batch.gradient_accumulation_steps,
+                                         .growth = o->growth,
+                                         .n_groups = pretrain_groups(o)};
     TRY(open_sets(g, d, in, o));
     enum part part = part_of(d, in);
     bool is_checked = split_of(d, part, g->sets->prefix, in, o) == NULL || part == PART_TRAIN;
     d->store = says_tokenizer(g->sets) && is_checked ? &g->sets->store : NULL;
     memcpy(d->store_path, g->sets->prefix, sizeof g->sets->prefix);
-    d->longest = o->run.max_seq_length;
-    d->source = window_batches_source(&g->batches, o->run.gradient_accumulation_steps);
+    d->longest = o->run.batch.max_seq_length;
+    d->source = window_batches_source(&g->batches, o->run.batch.gradient_accumulation_steps);
     d->steps_per_epoch = steps_per_epoch(g);
     name_samples(d, g);
     return status_ok();
@@ -450,7 +450,7 @@ static void announce(const struct pretrain_inputs *in, const struct pretrain_opt
         log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
                  " to train on%s",
                  g->prefix, g->store.index.n_tokens, g->store.index.n_documents,
-                 token_windows_count(&d->windows[i]), o->run.max_seq_length, share);
+                 token_windows_count(&d->windows[i]), o->run.batch.max_seq_length, share);
     }
     add_sizes(&size, &in->train);
     add_sizes(&size, &in->heldout);
@@ -531,8 +531,8 @@ static enum model_task task(const struct pretrain_options *o)
 
 static struct status assume(struct batch_limits *limits, const struct pretrain_options *o)
 {
-    *limits = text_batch_limits(o->run.train_batch_size / o->run.gradient_accumulation_steps,
-                                o->run.max_seq_length, o->run.max_seq_length);
+    *limits = text_batch_limits(o->run.batch.train_batch_size / o->run.batch.gradient_accumulation_steps,
+                                o->run.batch.max_seq_length, o->run.batch.max_seq_length);
     return status_ok();
 }
 
@@ -543,7 +543,7 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
     const struct gpt_pretrain_options *own = o->own;
     const struct gpt_data *g = in->train.self, *h = in->heldout.self;
     struct batch_source heldout = window_batches_source(&h->batches, 1);
-    int64_t of_run = pretrain_samples_at(o, o->run.max_steps + 1).before * o->run.max_seq_length;
+    int64_t of_run = pretrain_samples_at(o, o->run.max_steps + 1).before * o->run.batch.max_seq_length;
     int64_t n = o->total_training_time > 0 ? own->ngram_tokens : int_smaller(own->ngram_tokens, of_run);
     return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &heldout, n_samples)
                  : status_ok();

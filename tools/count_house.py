@@ -6,7 +6,8 @@ small headers      under 25 lines, included by at most one other file than their
 long calls         public functions outside src/ops with more than 8 parameters
 copies             pairs of places in src with 12 equal lines (blanks and lines of one mark aside)
 step               files that trainer_step enters, itself or through others (core, dev, ops and watch aside)
-settings           flags of a training run whose name is a member of more than 2 structs
+settings           flags of a training run that are a member of more than 2 structs, by name and type: a number of
+                   one step is no copy of the rule in the flags; structs of ops, operands of kernels, aside
 bare prototypes    public functions without a comment above
 """
 import pathlib
@@ -114,17 +115,20 @@ def step(first="trainer_step"):
 def structs():
     for path in SOURCES:
         for m in re.finditer(r"^struct (\w+) \{\n(.*?)^\};", CODE[path], re.M | re.S):
-            declarations = [d for d in m[2].split(";") if "(" not in d]
-            members = {w for d in declarations for w in re.findall(r"[ \*](\w+)(?:\[[^\]]*\])*\s*(?:,|$)", d.strip("\n"))}
-            yield m[1], members
+            members = {}
+            for d in (d.strip() for d in m[2].split(";") if "(" not in d):
+                kind = re.match(r"(?:const )?(?:(?:struct|enum) )?\w+", d)
+                members.update({w: kind[0] if kind else "" for w in re.findall(r"[ \*](\w+)(?:\[[^\]]*\])*\s*(?:,|$)", d)})
+            if path.relative_to(ROOT).parts[1] != "ops":
+                yield m[1], members
 
 
 def settings():
     holders = {}
     for name, members in structs():
-        for member in members:
+        for member in members.items():
             holders.setdefault(member, set()).add(name)
-    for member, names in sorted(holders.items()):
+    for (member, _), names in sorted(holders.items()):
         if names & set(NAMES_A_SETTING) and len(names) > 2 and "_" in member:
             yield f"{member}: {', '.join(sorted(names))}"
 

@@ -2,7 +2,7 @@
 #include "cmd/prepare_documents.h"
 
 #include "core/log.h"
-#include "corpus/document_merge.h"
+#include "corpus/document_store.h"
 #include "task/prepare_plan.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_open.h"

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* asprintf */
-#include "corpus/document_merge.h"
+#include "corpus/document_store.h"
 
 #include "core/log.h"
 #include "core/stop.h"

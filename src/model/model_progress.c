@@ -18,8 +18,7 @@ static struct status take_position(struct model_progress *p, const json_t *state
             "cannot use its moments",
             path, name == NULL ? "of an unknown name" : name);
     p->n_ranks = 1;
-    p->weight_decay = 0.01;
-    p->learning_rate = json_number_value(json_object_get(state, "learning_rate"));
+    p->rate = json_number_value(json_object_get(state, "learning_rate"));
     p->global_step = json_integer_value(json_object_get(state, "global_step"));
     p->step = json_integer_value(json_object_get(state, "step"));
     p->n_skipped = json_integer_value(json_object_get(state, "n_skipped"));

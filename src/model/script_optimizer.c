@@ -174,15 +174,15 @@ static void put_group(struct buf *b, const struct model_progress *p, bool decaye
                       int64_t n_steps)
 {
     pickle_put_dict_begin(b);
-    pickle_put_key_real(b, "lr", p->learning_rate);
-    pickle_put_key_real(b, "initial_lr", p->learning_rate);
+    pickle_put_key_real(b, "lr", p->rate);
+    pickle_put_key_real(b, "initial_lr", p->rate);
     pickle_put_text(b, "betas");
     pickle_put(b, MARK);
     pickle_put_real(b, 0.9);
     pickle_put_real(b, 0.999);
     pickle_put(b, TUPLE);
     pickle_put_key_real(b, "eps", 1e-6);
-    pickle_put_key_real(b, "weight_decay", decayed ? p->weight_decay : 0);
+    pickle_put_key_real(b, "weight_decay", decayed ? 0.01 : 0);
     pickle_put_key_bool(b, "bias_correction", true);
     pickle_put_key_bool(b, "grad_averaging", true);
     pickle_put_key_real(b, "max_grad_norm", 1);

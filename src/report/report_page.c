@@ -4,7 +4,7 @@
 #include "core/progress.h"
 #include "io/file.h"
 #include "report/report_chart.h"
-#include "report/report_samples.h"
+#include "report/run_log.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "report/report_samples.h"
+#include "report/run_log.h"
 
 enum { MOST_ROWS = 8 };
 

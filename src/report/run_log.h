@@ -65,4 +65,9 @@ void run_log_close(struct run_log *log);
 /* Reads a log from text [n], for tests; `run` names it.  STATUS_MEMORY. */
 struct status run_log_parse(struct run_log *log, const char *run, const char *text, size_t n);
 
+/* What a model made of fixed prompts while it learned: a table, as report_table_append reads it, with a row
+ * for each of some evaluations from the first to the last and a column for each prompt; the caller
+ * json_decref's it.  NULL: the run has no samples. */
+json_t *report_samples_table(const struct run_log *log);
+
 #endif

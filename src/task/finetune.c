@@ -23,7 +23,7 @@ static struct status train_head(struct finetune_job *j)
     char path[MODEL_DIR_PATH_BYTES];
     TRY(finetune_train(j));
     loop_close(&j->run.loop); /* predictions do not need its memory */
-    j->run.loop = (struct loop){0};
+    j->run.loop = (struct loop){.ranks = j->run.loop.ranks};
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result->seconds,
              result->sequences_per_second, result->final_loss);
     if (result->n_steps > 0 && result->n_skipped == result->n_steps) {
@@ -42,8 +42,9 @@ static struct status train_head(struct finetune_job *j)
     }
     TRY(finetune_output_path(path, o, "model"));
     TRY(run_export(&j->run, path, j->open.model.family));
-    return j->task->add_files != NULL && j->run.world.rank == 0 ? j->task->add_files(j->open.self, path)
-                                                                : status_ok();
+    return j->task->add_files != NULL && j->run.loop.ranks.world.rank == 0
+               ? j->task->add_files(j->open.self, path)
+               : status_ok();
 }
 
 static struct status open_inputs(void *self)
@@ -87,7 +88,7 @@ static void configure(const void *self, struct trainer_config *config)
 /* Host memory of this rank's batches of a step, and of one of held-out text. */
 static size_t bytes_of_batches(const struct finetune_job *j)
 {
-    int64_t n_ranks = j->run.world.size;
+    int64_t n_ranks = j->run.loop.ranks.world.size;
     int64_t n = (j->options->run.batch.gradient_accumulation_steps + n_ranks - 1) / n_ranks +
                 (j->options->eval_file != NULL);
     return j->options->do_train ? (size_t)n * batch_bytes(&j->model->layout, j->limits) : 0;
@@ -110,7 +111,7 @@ static struct memory_cut announce(const void *self, const struct trainer_plan *p
                                              .batch_size = s->batch.train_batch_size,
                                              .n_micro = s->batch.gradient_accumulation_steps,
                                              .can_cut = true,
-                                             .n_processes = j->run.world.n_local,
+                                             .n_processes = j->run.loop.ranks.world.n_local,
                                              .batch_bytes = batches}
                        : (struct memory_cut){.flag = "--predict_batch_size",
                                              .batch_size = o->predict_batch_size,

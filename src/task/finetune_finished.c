@@ -40,7 +40,7 @@ struct status finetune_finished_check(const struct finetune_job *j)
 {
     const struct finetune_options *o = j->options;
     const struct finetune_task *task = j->task;
-    if (!o->do_train || j->run.world.rank > 0) {
+    if (!o->do_train || j->run.loop.ranks.world.rank > 0) {
         return status_ok();
     }
     TRY(o->run.skip_checkpoint && !o->overwrite_output_dir ? status_ok() : check_model(o, task));

@@ -98,7 +98,7 @@ static struct status draw_head(struct finetune_job *j)
     if (j->options->do_train || !j->task->predicts_untrained || j->task->learns_vectors || !lacks_head(j)) {
         return status_ok();
     }
-    if (j->run.world.rank == 0) {
+    if (j->run.loop.ranks.world.rank == 0) {
         log_warning("%s is a %s: the head of a %s is new and random, and without --do_train nothing trains "
                     "it, so the predictions are random; for good ones give a fine-tuned model",
                     j->options->run.init_checkpoint, m->family->class_of(m->task),

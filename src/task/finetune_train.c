@@ -99,7 +99,7 @@ static struct status name_data(struct finetune_job *j)
     j->run.loop.state.data = j->data_id;
     struct same_run same = {0};
     same_run_add(&same, "the content of --train_file", j->data_id);
-    return same_run_check(&same, &j->run.world, STATUS_DATA);
+    return same_run_check(&same, &j->run.loop.ranks.world, STATUS_DATA);
 }
 
 static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, const struct trainer_result *r)
@@ -152,9 +152,9 @@ static struct status next_batch(void *self, int64_t step, const struct batch_ste
     const struct finetune_data *data = &j->open.train;
     example_batches_step(&j->batches, step, &j->step);
     *batch = &j->step;
-    return data->prepare == NULL
-               ? status_ok()
-               : data->prepare(data->self, &j->run.trainer, &j->step, step, &j->run.world, &j->loss);
+    return data->prepare == NULL ? status_ok()
+                                 : data->prepare(data->self, &j->run.trainer, &j->step, step,
+                                                 &j->run.loop.ranks.world, &j->loss);
 }
 
 static void on_result(void *self, const struct batch_step *batch, double lr, const struct trainer_result *r)
@@ -256,8 +256,8 @@ struct status finetune_train_restore(struct finetune_job *j)
     bool found;
     j->result = (struct finetune_trained){.heldout_loss = NAN};
     set_loop(j);
-    TRY(batch_step_init_part(&j->step, o->run.batch.gradient_accumulation_steps, j->run.world.rank,
-                             j->run.world.size, rank_options_in_turn(&o->run.ranks), layout,
+    TRY(batch_step_init_part(&j->step, o->run.batch.gradient_accumulation_steps, j->run.loop.ranks.world.rank,
+                             j->run.loop.ranks.world.size, rank_options_in_turn(&o->run.ranks), layout,
                              example_batches_limits(&j->batches)));
     if (j->open.heldout.source.n > 0) {
         TRY(heldout_init(&j->heldout, &j->open.heldout.source, o->predict_batch_size, layout,

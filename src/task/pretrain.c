@@ -65,7 +65,7 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
     r->first_step_ns = r->first_step_ns == 0 ? r->last_step_ns : r->first_step_ns;
     metrics_step(&r->run.metrics, r->run.loop.state.step, batch, lr, result);
     pretrain_tell_ngrams(r, false);
-    if (together_is_first(&r->run.world)) {
+    if (together_is_first(&r->run.loop.ranks.world)) {
         plateau_look(&r->plateau, r->run.loop.state.step, is_tenth_over(r), result, &r->evaluation.unigram);
     }
     if (pace_step(&r->pace, batch, r->last_step_ns, text, sizeof text)) {
@@ -94,10 +94,10 @@ static const struct timespec between_looks = {.tv_nsec = 20000000};
 static struct status before_save(void *self, bool due, bool stopping)
 {
     struct pretrain_run *r = self;
-    bool wait = due && !stopping, others_wait = wait && r->run.world.size > 1;
+    bool wait = due && !stopping, others_wait = wait && r->run.loop.ranks.world.size > 1;
     /* others may wait for this rank for a short time only, so this rank signals that it still reads */
     while (others_wait) {
-        TRY(together_any(&r->run.world, store_check_is_pending(&r->check), &others_wait));
+        TRY(together_any(&r->run.loop.ranks.world, store_check_is_pending(&r->check), &others_wait));
         nanosleep(others_wait ? &between_looks : &(struct timespec){0}, NULL);
     }
     TRY(store_check_take(&r->check, wait));
@@ -165,7 +165,7 @@ static struct memory_cut announce(const void *self, const struct trainer_plan *p
                                .batch_size = o->run.batch.train_batch_size,
                                .n_micro = o->run.batch.gradient_accumulation_steps,
                                .can_cut = !o->run.names->of_prefix,
-                               .n_processes = r->run.world.n_local,
+                               .n_processes = r->run.loop.ranks.world.n_local,
                                .batch_bytes = pretrain_batch_bytes(r),
                                .recompute =
                                    o->checkpoint_activations ? 0 : pretrain_recompute(o, r->in.model)};
@@ -203,8 +203,9 @@ static struct status export_checkpoint(const struct pretrain_run *r, const char 
     struct model_dir_contents contents = run_contents(&r->run, r->options->kind->family);
     char from[CHECKPOINT_PATH_BYTES];
     TRY(checkpoint_path(from, "%s/ckpt_%lld", r->run.loop.checkpoints, (long long)step));
-    TRY(comm_agree(&r->run.world, together_is_first(&r->run.world) ? model_dir_save_of(path, from, &contents)
-                                                                   : status_ok()));
+    TRY(comm_agree(&r->run.loop.ranks.world, together_is_first(&r->run.loop.ranks.world)
+                                                 ? model_dir_save_of(path, from, &contents)
+                                                 : status_ok()));
     log_info("saved %s from ckpt_%lld, with a held-out loss of %.6g", path, (long long)step,
              r->run.loop.state.early.best_loss);
     return status_ok();
@@ -237,7 +238,7 @@ static struct status begin_check(struct pretrain_run *r)
     char path[CHECKPOINT_PATH_BYTES];
     bool reads;
     TRY(checkpoint_path(path, "%s.bin", r->in.train.store_path));
-    TRY(same_inputs_reader(&r->run.world, path, &reads));
+    TRY(same_inputs_reader(&r->run.loop.ranks.world, path, &reads));
     if (!reads) {
         return status_ok();
     }
@@ -245,7 +246,7 @@ static struct status begin_check(struct pretrain_run *r)
     r->check.allows_other = r->options->run.allow_other_data;
     TRY(pretrain_inputs_add_checks(&r->in, &r->check));
     return store_check_begin(&r->check, r->options->run.common.output_dir,
-                             together_is_first(&r->run.world) ? 0 : r->run.world.rank);
+                             together_is_first(&r->run.loop.ranks.world) ? 0 : r->run.loop.ranks.world.rank);
 }
 
 static void compare(const void *self, struct same_run *same)
@@ -262,7 +263,7 @@ static struct status train_phase(struct pretrain_run *r)
     const struct pretrain_options *o = r->options;
     struct loop *l = &r->run.loop;
     slow_work_phase(&l->start, "making index files, or waiting for the rank that does,");
-    TRY(comm_agree(&r->run.world, pretrain_inputs_begin(&r->in, o)));
+    TRY(comm_agree(&r->run.loop.ranks.world, pretrain_inputs_begin(&r->in, o)));
     slow_work_phase(&l->start, NULL);
     TRY(begin_check(r));
     TRY(pretrain_open_evaluation(r));

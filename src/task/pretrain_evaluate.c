@@ -197,7 +197,7 @@ static void advise(struct pretrain_run *r)
 /* Begins the baseline of counts, which the first rank finds during the first steps. */
 static void begin_ngrams(struct pretrain_run *r, int64_t n_samples)
 {
-    if (together_is_first(&r->run.world)) {
+    if (together_is_first(&r->run.loop.ranks.world)) {
         begin_counting(&r->ngram, &r->in, n_samples, r->options);
     }
 }

@@ -85,14 +85,14 @@ static struct status announce_emulation(struct pretrain_run *r, size_t peak, siz
                                       .peak = peak,
                                       .planned = planned,
                                       .base = r->run.backend.device->is_host ? r->run.taken_bytes : 0,
-                                      .traffic = r->run.world.emulated->tensors,
+                                      .traffic = r->run.loop.ranks.world.emulated->tensors,
                                       .peer_bytes = r->run.trainer.net.x.totals.peer_bytes,
-                                      .message_bytes = r->run.world.emulated->stages.message_bytes,
+                                      .message_bytes = r->run.loop.ranks.world.emulated->stages.message_bytes,
                                       .n_micro = o->run.batch.gradient_accumulation_steps /
                                                  r->run.loop.ranks.data.size,
                                       .links = o->emulation.links};
     json_t *event;
-    TRY(emulation_tell(&result, &r->run.trainer.config, &r->run.world, &event));
+    TRY(emulation_tell(&result, &r->run.trainer.config, &r->run.loop.ranks.world, &event));
     metrics_event(&r->run.metrics, "emulation", event);
     return status_ok();
 }
@@ -109,12 +109,14 @@ struct status pretrain_announce_peak(struct pretrain_run *r)
         d->is_host ? p->total_bytes + r->run.taken_bytes + pretrain_batch_bytes(r) + r->ngram.score.most_bytes
                    : memory_fit_device_bytes(p, d);
     double most, most_planned;
-    TRY(together_largest(&r->run.world, mib(peak), &most));
-    TRY(together_largest(&r->run.world, mib(planned), &most_planned));
+    TRY(together_largest(&r->run.loop.ranks.world, mib(peak), &most));
+    TRY(together_largest(&r->run.loop.ranks.world, mib(planned), &most_planned));
     log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
              d->is_host ? "peak" : " took", most, most_planned,
-             r->run.world.size > 1 && r->run.world.emulated == NULL ? ", on the rank with the most" : "");
-    return r->run.world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
+             r->run.loop.ranks.world.size > 1 && r->run.loop.ranks.world.emulated == NULL
+                 ? ", on the rank with the most"
+                 : "");
+    return r->run.loop.ranks.world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
 }
 
 /* Logs what the ranks of a mesh have sent in a step, as `kiln plan --mesh` counts it: to the byte. */
@@ -125,9 +127,9 @@ struct status pretrain_announce_traffic(struct pretrain_run *r)
     if (!mesh_cuts_model(l->ranks.shape) || n == 0 || mesh_sent(&r->run.trainer.mesh).stages < 0) {
         return status_ok();
     }
-    TRY(together_largest(&r->run.world, (double)r->run.trainer.sent.slices / n, &slices));
-    TRY(together_largest(&r->run.world, (double)r->run.trainer.sent.stages / n, &stages));
-    TRY(together_largest(&r->run.world, (double)r->run.trainer.sent.replicas / n, &replicas));
+    TRY(together_largest(&r->run.loop.ranks.world, (double)r->run.trainer.sent.slices / n, &slices));
+    TRY(together_largest(&r->run.loop.ranks.world, (double)r->run.trainer.sent.stages / n, &stages));
+    TRY(together_largest(&r->run.loop.ranks.world, (double)r->run.trainer.sent.replicas / n, &replicas));
     log_info("traffic: a rank sent %.6f MB to other slices in a step, %.6f to other stages and %.6f to "
              "replicas, each on the rank with the most",
              1e-6 * slices, 1e-6 * stages, 1e-6 * replicas);
@@ -144,7 +146,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
     return (struct deepspeed_log_options){
         .settings = o->deepspeed_log,
         .device = c->net.device->name,
-        .backend = r->run.world.type->name,
+        .backend = r->run.loop.ranks.world.type->name,
         .checkpoints = o->run.common.output_dir,
         .optimizer = c->optimizer,
         .schedule = r->run.loop.schedule,
@@ -152,8 +154,8 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .n_micro = (o->run.batch.gradient_accumulation_steps + r->run.loop.ranks.data.size - 1) /
                    r->run.loop.ranks.data.size,
         .n_skipped = r->run.loop.state.n_skipped,
-        .n_ranks = r->run.world.size,
-        .emulates = r->run.world.emulated != NULL,
+        .n_ranks = r->run.loop.ranks.world.size,
+        .emulates = r->run.loop.ranks.world.emulated != NULL,
         .has_loss_scale = c->net.precision.dtype == DTYPE_F16,
     };
 }
@@ -174,7 +176,7 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
         .hidden_size = m->hidden_size,
         .vocab_rows = m->vocab_size,
         .n_params = r->run.trainer.plan.n_model_params,
-        .n_ranks = r->run.world.size,
+        .n_ranks = r->run.loop.ranks.world.size,
         .recomputes = o->checkpoint_activations,
         .has_loss_scale = r->run.trainer.config.net.precision.dtype == DTYPE_F16,
         .has_weight_norm = r->run.trainer.config.measures_weights,

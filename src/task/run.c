@@ -22,7 +22,6 @@ void run_init(struct run *r, const struct run_task *task, void *self, struct run
     r->task = task;
     r->self = self;
     r->settings = settings;
-    r->world = rank_options_world(&settings->ranks);
     r->own_lock.fd = -1;
     r->lock = r->lock != NULL ? r->lock : &r->own_lock;
     r->start_ns = settings->exit.start_ns = clock_ns();
@@ -39,7 +38,7 @@ void run_init(struct run *r, const struct run_task *task, void *self, struct run
 static struct status check_output(const struct run *r)
 {
     const struct run_settings *s = r->settings;
-    return s->common.dry_run || !together_is_first(&r->world)
+    return s->common.dry_run || !together_is_first(&r->loop.ranks.world)
                ? status_ok()
                : status_context(file_check_output_directory(s->common.output_dir, LONGEST_NAME, 0),
                                 "--output_dir");
@@ -62,7 +61,7 @@ static struct status check(struct run *r)
 /* Whether the file that ends the run is there before it begins. */
 static struct status look_for_switch(const struct run *r, bool *is_there)
 {
-    TRY(together_any(&r->world, loop_is_switched_off(r->settings), is_there));
+    TRY(together_any(&r->loop.ranks.world, loop_is_switched_off(r->settings), is_there));
     if (*is_there) {
         log_warning("%s, the kill switch, is there: the run does not begin", r->settings->exit.kill_switch);
     }
@@ -73,7 +72,7 @@ static struct status find_device(struct run *r)
 {
     const struct run_settings *s = r->settings;
     TRY(backend_find(&r->backend, s->device));
-    if (r->world.rank == 0) {
+    if (r->loop.ranks.world.rank == 0) {
         backend_announce(&r->backend, s->device);
     }
     TRY((r->learns ? precision_find : precision_find_prediction)(&r->precision, &s->precision,
@@ -112,7 +111,7 @@ static struct status configure(const struct run *r, struct trainer_config *confi
                 .learns = r->learns,
                 .whole_logits = tensor_log_wants(&s->tensor_log)},
         .ranks = rank_options_ranks(&s->ranks, s->batch.gradient_accumulation_steps),
-        .loss_scale = s->loss_scale,
+        .scale_rule = s->loss_scale,
         .saving = r->learns && !s->skip_checkpoint,
         .seed = (uint64_t)s->seed,
     };
@@ -127,7 +126,7 @@ static struct status plan_memory(struct run *r, struct trainer_plan *plan)
         return status_ok();
     }
     TRY(configure(r, &config));
-    TRY(emulation_check_slice(&config.net, &r->world));
+    TRY(emulation_check_slice(&config.net, &r->loop.ranks.world));
     slow_work_phase(&r->loop.start, "planning the memory of a step");
     TRY(trainer_plan(plan, &config));
     struct memory_cut cut = r->task->announce(r->self, plan);
@@ -140,7 +139,7 @@ static struct status compare_inputs(const struct run *r)
     struct same_run same = {0};
     same_inputs_add_model(&same, r->model, r->tokenizer);
     r->task->compare(r->self, &same);
-    return same_run_check(&same, &r->world, STATUS_DATA);
+    return same_run_check(&same, &r->loop.ranks.world, STATUS_DATA);
 }
 
 /* ---- outputs ---- */
@@ -151,7 +150,7 @@ uint64_t run_checkpoint_bytes(const struct run *r, int64_t n_saves, int64_t keep
     const uint64_t others =
         5 << 18; /* bytes of a checkpoint besides its tensors, as checkpoint_check_space counts */
     int64_t most = keep_last == 0 ? 1 : keep_last + 1, n = n_saves < most ? n_saves : most;
-    return n == 0 ? 0 : (uint64_t)n * (uint64_t)r->world.size * plan->saving_bytes + others;
+    return n == 0 ? 0 : (uint64_t)n * (uint64_t)r->loop.ranks.world.size * plan->saving_bytes + others;
 }
 
 /* Makes the directory of the summary, as dllog_open does. */
@@ -189,10 +188,10 @@ static struct status make_outputs(struct run *r, uint64_t bytes)
 /* The first rank makes the directory that the others write into. */
 static struct status open_outputs(struct run *r, const struct trainer_plan *plan)
 {
-    TRY(comm_agree(&r->world, together_is_first(&r->world)
-                                  ? make_outputs(r, r->task->disk_bytes(r->self, plan))
-                                  : status_ok()));
-    return same_inputs_directory(&r->world, "output_dir", r->settings->common.output_dir);
+    TRY(comm_agree(&r->loop.ranks.world, together_is_first(&r->loop.ranks.world)
+                                             ? make_outputs(r, r->task->disk_bytes(r->self, plan))
+                                             : status_ok()));
+    return same_inputs_directory(&r->loop.ranks.world, "output_dir", r->settings->common.output_dir);
 }
 
 struct status run_open_logs(struct run *r)
@@ -200,7 +199,7 @@ struct status run_open_logs(struct run *r)
     const struct run_settings *s = r->settings;
     struct metrics_options logs = {
         .directory = s->common.output_dir,
-        .silent = !together_is_first(&r->world),
+        .silent = !together_is_first(&r->loop.ranks.world),
         .dllogger_file = s->json_summary,
         .tensorboard = s->enable_tensorboard_logging,
         .progress = !s->common.disable_progress_bar,
@@ -220,7 +219,7 @@ struct metrics_start run_start(const struct run *r)
                                   .global_step = l->state.global_step,
                                   .last_step = l->last_step,
                                   .trainer = &r->trainer,
-                                  .n_ranks = r->world.size,
+                                  .n_ranks = r->loop.ranks.world.size,
                                   .flags = r->settings->flags};
 }
 
@@ -235,7 +234,7 @@ struct model_dir_contents run_contents(const struct run *r, const struct model_f
 struct status run_export(struct run *r, const char *path, const struct model_family *family)
 {
     struct model_dir_contents contents = run_contents(r, family);
-    TRY(trainer_state_export(&r->trainer, &r->world, path, &contents));
+    TRY(trainer_state_export(&r->trainer, &r->loop.ranks.world, path, &contents));
     log_info("saved %s", path);
     return status_ok();
 }
@@ -253,7 +252,7 @@ static struct status make_trainer(struct run *r, const struct trainer_plan *plan
     slow_work_phase(&r->loop.start, "drawing the weights of a new model, %.1f M parameters,",
                     (double)plan->net.n_params / 1e6);
     TRY(trainer_init(&r->trainer, &config));
-    if (together_is_first(&r->world)) {
+    if (together_is_first(&r->loop.ranks.world)) {
         exec_keep_in(&r->trainer.net.x, s->common.output_dir);
     }
     return status_ok();
@@ -286,8 +285,8 @@ static struct status run_and_predict(struct run *r)
     if (r->task->predict == NULL) {
         return s;
     }
-    TRY(comm_agree(&r->world, s));
-    return r->settings->common.dry_run || !together_is_first(&r->world)
+    TRY(comm_agree(&r->loop.ranks.world, s));
+    return r->settings->common.dry_run || !together_is_first(&r->loop.ranks.world)
                ? status_ok()
                : stop_explain(r->task->predict(r->self));
 }
@@ -300,7 +299,7 @@ struct status run_all(struct run *r)
     s = failed(s) ? s : look_for_switch(r, &is_switched);
     s = failed(s) || is_switched ? s : find_device(r);
     if (failed(s) || is_switched) {
-        return r->task->predict != NULL ? comm_agree(&r->world, s) : s;
+        return r->task->predict != NULL ? comm_agree(&r->loop.ranks.world, s) : s;
     }
     s = run_and_predict(r);
     loop_close(&r->loop);

@@ -61,7 +61,6 @@ struct run {
     struct run_settings *settings; /* settings of all ranks once the run has begun; borrowed */
     bool learns;                   /* the run trains; else it only predicts */
 
-    struct comm world;
     struct backend backend;
     struct ops half; /* ops of the backend, where precision.rounds_to_f16 */
     struct precision precision;

@@ -54,7 +54,7 @@ static struct status draw_all(struct pretrain_run *r)
 
 void samples_draw(struct pretrain_run *r)
 {
-    if (r->options->sample_prompts.n > 0 && together_is_first(&r->run.world)) {
+    if (r->options->sample_prompts.n > 0 && together_is_first(&r->run.loop.ranks.world)) {
         struct status s = draw_all(r);
         if (failed(s)) {
             log_warning("no samples: %s", s.message);

@@ -38,7 +38,7 @@ struct trainer_config {
     int64_t bucket_elements;
     bool saving;                         /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;                       /* seed of the initial weights and of dropout */
-    struct loss_scale_rule loss_scale;   /* fp16 only */
+    struct loss_scale_rule scale_rule;   /* of the loss, fp16 only */
     bool counts_zeros, measures_weights; /* steps set n_zeros and weight_norm of trainer_result */
 };
 

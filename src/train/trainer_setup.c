@@ -55,7 +55,7 @@ static void carve_state(struct trainer *t, struct arena *a)
 
 static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
 {
-    return loss_scale_of(c->net.precision.dtype == DTYPE_F16 ? c->loss_scale
+    return loss_scale_of(c->net.precision.dtype == DTYPE_F16 ? c->scale_rule
                                                              : (struct loss_scale_rule){.fixed = 1});
 }
 

@@ -15,7 +15,7 @@ static struct trainer_config config_of(struct checkop_backend backend, const str
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F16, step->micro[0].limits);
     config.net.device = backend.device;
     config.optimizer = optimizer_defaults(&optimizer_adamw);
-    config.loss_scale.first = 1 << 24;
+    config.scale_rule.first = 1 << 24;
     return config;
 }
 
@@ -122,7 +122,7 @@ static void what_cannot_be_saved_is_named(struct checkop_backend backend, const 
     struct trainer t;
     struct trainer_result r;
     struct trainer_config config = config_of(backend, step);
-    config.loss_scale.first = 2;
+    config.scale_rule.first = 2;
     EXPECT_OK(trainer_init(&t, &config));
     struct host_view v;
     EXPECT_OK(host_view_open(&v, &t.net.x, t.net.master));

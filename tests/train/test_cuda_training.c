@@ -37,7 +37,7 @@ static double loss_of(const struct batch_step *step, struct checkop_backend back
     bert->config.intermediate_size = 48; /* as products in fp8 want it */
     bert->config.layer_norm_large_model = pre_ln;
     fixture_bert_changed(bert);
-    config.loss_scale.fixed = 1;
+    config.scale_rule.fixed = 1;
     config.net.device = backend.device;
     config.net.ops = backend.ops;
     EXPECT_OK(trainer_init(&t, &config));

@@ -10,7 +10,7 @@ unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH LD_LIBRARY_PATH
 mv "$dir/first" "$dir/prefix"
 library=$dir/prefix/lib/libkiln.so.0
 [ "$(realpath "$library")" = "$(realpath "$dir/prefix/lib/libkiln.so")" ] || fail "libkiln.so is another library"
-readelf -d "$library" | grep -q 'SONAME.*\[libkiln.so.0\]' || fail "$(readelf -d "$library")"
+readelf -d "$library" | grep 'SONAME.*\[libkiln.so.0\]' >/dev/null || fail "$(readelf -d "$library")"
 ! readelf -d "$library" | grep -E 'TEXTREL|RPATH|RUNPATH' || fail "the library has text relocations or a path"
 strangers=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^kiln_[a-z_0-9]*@@KILN_0$/')
 [ -z "$strangers" ] || fail "the library also shows $strangers"

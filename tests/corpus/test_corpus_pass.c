@@ -103,7 +103,7 @@ static struct status run_pass(struct collected *k, const char *input, const stru
                               int n_threads, struct corpus_place from)
 {
     struct corpus c;
-    struct corpus_sink sink = {k, collect};
+    struct corpus_sink sink = {.context = k, .take = collect};
     omp_set_num_threads(n_threads);
     EXPECT(parallel_n_parts() == n_threads, "threads");
     EXPECT_OK(corpus_open(&c, &input, 1, (struct source_options){0}));
@@ -254,7 +254,7 @@ static void little_is_held(void)
     EXPECT(fclose(f) == 0, "fclose");
     buf_fini(&line);
     struct corpus c;
-    struct corpus_sink sink = {NULL, measure};
+    struct corpus_sink sink = {.take = measure};
     const char *path = fixture_path("big");
     omp_set_num_threads(1);
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;

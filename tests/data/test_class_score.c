@@ -134,7 +134,7 @@ static void count_warnings(void *self, enum log_level level, const char *text)
     *(int *)self += level == LOG_WARNING && strstr(text, "gives all 12 texts the label") != NULL;
 }
 
-/* Warned of once, where the texts have several labels and tables are asked for; not where all have this one. */
+/* Warned of once, where the texts have several labels and tables are asked for. */
 static void one_label_for_all_is_warned_of(void)
 {
     enum { ROWS = 12 };

@@ -46,6 +46,11 @@ if(KILN_SANITIZE)
 endif()
 list(REMOVE_DUPLICATES private)
 list(JOIN private " " KILN_PRIVATE_LIBRARIES)
+if(KILN_STATIC) # there is libkiln.a alone
+  set(KILN_ALWAYS " ${KILN_PRIVATE_LIBRARIES}")
+else()
+  set(KILN_DOT_PRIVATE .private)
+endif()
 configure_file(cmake/kiln.pc.in ${public}/kiln.pc @ONLY)
 
 install(TARGETS kiln_program RUNTIME DESTINATION bin)

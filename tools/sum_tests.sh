@@ -26,11 +26,13 @@ git           tools
 chromium      tools
 chroot        tools
 bzip2         tools
+libkiln       a shared library
 cc            tools
 objdump       tools
 python        tools
 nvcc          tools
 addresses     build
+libkiln       build
 cpu-avx2      processor
 cpu-avx512    processor
 cpu-avx512bf16 processor

@@ -44,7 +44,7 @@ ci)
 checked)
     settings=(-DKILN_FUZZ_SECONDS=3 -DKILN_FUZZ_SEED=1) # a failure is one of the change; `make fuzz` has other inputs in each run
     # what is about the tree or gcc, a plan without a sanitizer's memory, slow tests of what is not another here
-    left_out='^(test_(ci|house|install|train_own|memory|bert_gradients))$'
+    left_out='^(test_(ci|house|abi|install|shared_library|train_own|memory|bert_gradients))$'
     ! $sampled || one_in=(10 4)
     ;;
 asan)
@@ -54,8 +54,8 @@ portable)
     left_out='^test_bert_gradients$'
     ;;
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, ranks, sessions over one model, the server
-    target=(test_api test_comm test_comm_parts test_corpus_pass test_data_prefetch test_gemm test_http test_http_gate test_ops_cpu test_text_engine test_encoder_calls test_generation_calls checkop)
-    select=(-R '^(test_api|test_comm|test_comm_parts|test_corpus_pass|test_data_prefetch|test_gemm|test_http|test_http_gate|test_ops_cpu|test_text_engine|test_encoder_calls|test_generation_calls|checkop_cpu_(fp32|bf16))$')
+    target=(test_api test_api_generator test_api_run test_comm test_comm_parts test_corpus_pass test_data_prefetch test_gemm test_http test_http_gate test_ops_cpu test_text_engine test_encoder_calls test_generation_calls checkop)
+    select=(-R '^(test_api|test_api_generator|test_api_run|test_comm|test_comm_parts|test_corpus_pass|test_data_prefetch|test_gemm|test_http|test_http_gate|test_ops_cpu|test_text_engine|test_encoder_calls|test_generation_calls|checkop_cpu_(fp32|bf16))$')
     one_in=(1 1)
     ;;
 esac

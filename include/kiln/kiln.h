@@ -38,12 +38,12 @@ enum kiln_code {
     KILN_OK = 0,
     KILN_USAGE = 64, /* an argument is out of range, or the session is not for this task */
     KILN_DATA = 65,  /* a file is missing, damaged or not a model for this task; a text cannot be used */
-    KILN_NO_CHECKPOINT = 66, /* engine.h: checkpoints, but none that is whole */
-    KILN_UNAVAILABLE = 69,   /* engine.h: a setting that kiln does not have, or ranks without MPI */
+    KILN_NO_CHECKPOINT = 66, /* runs, engine.h: checkpoints, but none that is whole */
+    KILN_UNAVAILABLE = 69,   /* runs, engine.h: what kiln does not have, such as ranks without MPI */
     KILN_INTERNAL = 70,      /* a library that kiln uses failed */
     KILN_MEMORY = 71,        /* not enough memory */
     KILN_IO = 74,            /* reading or writing failed */
-    KILN_CANCELLED = 75,     /* kiln_session_cancel */
+    KILN_CANCELLED = 75,     /* kiln_session_cancel and its kin */
     KILN_NUMERIC = 99,       /* a weight or a computed number is not finite: the message names the tensor */
 };
 

@@ -3,6 +3,7 @@
 # dlopen.  It shows kiln_... only, and finds libkiln_mpi.so and libkiln_cuda.so beside it whatever program has loaded it.
 . "$(dirname "$0")/begin.sh"
 build=$(dirname "$kiln")
+[ -e "$build/libkiln.so.0" ] || skip libkiln "this build is static; build without KILN_STATIC=ON"
 export PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
 unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH LD_LIBRARY_PATH
 

@@ -286,8 +286,9 @@ static void tell_choice(const struct train_run *r)
     log_info("vocabulary: %" PRId64 " pieces, for %.1f MB of text", r->facts.vocab_size,
              (double)r->text_bytes * 1e-6);
     log_info("model: %s of %" PRId64 " layers of width %" PRId64
-             ", the largest that sees a token for each of its %.1f million weights",
-             r->kind->title, c->size->n_layers, c->size->width, (double)c->n_weights * 1e-6);
+             ", the largest that sees %d tokens for each of its %.1f million weights",
+             r->kind->title, c->size->n_layers, c->size->width, TRAIN_TOKENS_PER_WEIGHT,
+             (double)c->n_weights * 1e-6);
     log_info("training: about %.1f million tokens, %.1f epochs, in steps of %" PRId64 " x %" PRId64
              " tokens; it ends by %s",
              c->n_tokens * 1e-6, c->epochs, c->batch, c->length,

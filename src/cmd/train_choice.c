@@ -44,7 +44,8 @@ static const struct train_size *size_of(const struct train_facts *f)
 {
     const struct train_size *s = sizes;
     double most = (double)TRAIN_MOST_EPOCHS * (double)f->n_tokens;
-    while (s + 1 < sizes + N_SIZES && fmin(tokens_of(f, s), most) < (double)weights_of(s)) {
+    while (s + 1 < sizes + N_SIZES &&
+           fmin(tokens_of(f, s), most) < TRAIN_TOKENS_PER_WEIGHT * (double)weights_of(s)) {
         s++;
     }
     return s;

@@ -2,7 +2,7 @@
  * steps.
  *
  * The rules come from runs of this program on English text (docs/numbers/learning.md):
- *   - The model is the largest that sees at least one token for each weight of its layers.
+ *   - The model is the largest that sees at least TRAIN_TOKENS_PER_WEIGHT tokens for each weight of a layer.
  *   - Text is repeated TRAIN_MOST_EPOCHS times at most: beyond that a model learns it by heart.
  *   - Small steps learn more of each token, as long as there are few tokens. */
 #ifndef KILN_CMD_TRAIN_CHOICE_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TRAIN_MOST_EPOCHS = 12 };
+enum { TRAIN_TOKENS_PER_WEIGHT = 3, TRAIN_MOST_EPOCHS = 12 };
 
 /* A size of model. */
 struct train_size {

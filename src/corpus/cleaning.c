@@ -4,96 +4,74 @@
 #include "text/script.h"
 #include "text/utf8.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 1 << 12 };
+enum { MOST_NEAR_HASHES = CLEANING_MOST_NEAR_DOCUMENTS * NEAR_HASHES_BANDS };
 
 bool cleaning_is_on(const struct cleaning_config *config)
 {
-    return config->drop_duplicates || config->drop_repeated_lines > 0 || config->min_document_chars > 0 ||
-           config->scripts != 0;
+    return config->drop_duplicates || config->drop_near_duplicates || config->drop_repeated_lines > 0 ||
+           config->min_document_chars > 0 || config->scripts != 0;
 }
 
 struct document_facts_config cleaning_facts(const struct cleaning_config *config)
 {
-    return (struct document_facts_config){
-        .hash = config->drop_duplicates, .chars = config->min_document_chars > 0, .scripts = config->scripts};
+    return (struct document_facts_config){.hash = config->drop_duplicates,
+                                          .near = config->drop_near_duplicates,
+                                          .chars = config->min_document_chars > 0,
+                                          .scripts = config->scripts};
 }
 
-/* ---- documents that are known ---- */
-
-static bool is_empty(const unsigned char *hash)
+size_t cleaning_memory_bytes(const struct cleaning_config *config, double n_documents)
 {
-    static const unsigned char zeros[DOCUMENT_HASH_BYTES];
-    return memcmp(hash, zeros, DOCUMENT_HASH_BYTES) == 0;
-}
-
-/* The slot of a hash, or the empty slot where it goes. */
-static unsigned char *slot_of(const struct cleaning *c, const unsigned char *hash)
-{
-    size_t at;
-    memcpy(&at, hash, sizeof at);
-    at %= c->capacity;
-    while (!is_empty(c->known[at]) && memcmp(c->known[at], hash, DOCUMENT_HASH_BYTES) != 0) {
-        at = (at + 1) % c->capacity;
-    }
-    return c->known[at];
-}
-
-/* Reserves a slot for one more hash; at most half of the slots are used. */
-static struct status make_room(struct cleaning *c)
-{
-    if (2 * (c->n_known + 1) <= c->capacity) {
-        return status_ok();
-    }
-    struct cleaning grown = {.capacity = c->capacity == 0 ? FIRST_CAPACITY : 2 * c->capacity};
-    grown.known = calloc(grown.capacity, sizeof *grown.known);
-    FAIL_IF(grown.known == NULL, STATUS_MEMORY, "out of memory for the hashes of %zu documents", c->n_known);
-    for (size_t i = 0; i < c->capacity; i++) {
-        if (!is_empty(c->known[i])) {
-            memcpy(slot_of(&grown, c->known[i]), c->known[i], DOCUMENT_HASH_BYTES);
-        }
-    }
-    free(c->known);
-    c->known = grown.known;
-    c->capacity = grown.capacity;
-    return status_ok();
-}
-
-/* Remembers a hash; *is_new is false if it is known. */
-static struct status remember(struct cleaning *c, const unsigned char *hash, bool *is_new)
-{
-    TRY(make_room(c));
-    unsigned char *slot = slot_of(c, hash);
-    *is_new = is_empty(slot);
-    if (!*is_new) {
-        return status_ok();
-    }
-    if (c->n_known == CLEANING_MOST_DOCUMENTS) {
-        c->counts.n_unremembered++;
-        return status_ok();
-    }
-    memcpy(slot, hash, DOCUMENT_HASH_BYTES);
-    c->n_known++;
-    if (c->has_file) {
-        append_file_put(&c->file, hash, DOCUMENT_HASH_BYTES);
-    }
-    return status_ok();
+    double n_near = n_documents * NEAR_HASHES_BANDS;
+    return (config->drop_duplicates
+                ? hash_set_bytes(DOCUMENT_HASH_BYTES, CLEANING_MOST_DOCUMENTS, n_documents)
+                : 0) +
+           (config->drop_near_duplicates ? hash_set_bytes(sizeof(uint64_t), MOST_NEAR_HASHES, n_near) : 0);
 }
 
 /* ---- decisions ---- */
 
+/* Whether a document shares a hash with one that is remembered; else it is remembered. */
+static struct status is_near(struct cleaning *c, bool *is, const uint64_t *hashes)
+{
+    bool is_new, has_words = hashes[0] != 0;
+    *is = false;
+    for (int i = 0; i < NEAR_HASHES_BANDS && has_words && !*is; i++) {
+        *is = hash_set_has(&c->near, &hashes[i]);
+    }
+    bool is_full = c->near.n + NEAR_HASHES_BANDS > MOST_NEAR_HASHES;
+    c->counts.n_unremembered += has_words && !*is && is_full;
+    for (int i = 0; i < NEAR_HASHES_BANDS && has_words && !*is && !is_full; i++) {
+        TRY(hash_set_add(&c->near, &hashes[i], &is_new));
+    }
+    return status_ok();
+}
+
+static struct status judge_repeats(struct cleaning *c, enum document_fate *fate,
+                                   const struct document_facts *facts)
+{
+    bool is_new = true, near = false;
+    if (c->config.drop_duplicates) {
+        TRY(hash_set_add(&c->known, facts->hash, &is_new));
+        c->counts.n_unremembered += is_new && !hash_set_has(&c->known, facts->hash);
+    }
+    if (is_new && c->config.drop_near_duplicates) {
+        TRY(is_near(c, &near, facts->near));
+    }
+    *fate = !is_new ? DOCUMENT_DUPLICATE : near ? DOCUMENT_NEAR_DUPLICATE : DOCUMENT_KEPT;
+    return status_ok();
+}
+
 static struct status judge(struct cleaning *c, enum document_fate *fate, const struct document_facts *facts)
 {
-    bool is_new = true;
     if (facts->n_chars < c->config.min_document_chars) {
         *fate = DOCUMENT_TOO_SHORT;
     } else if (c->config.scripts != 0 && (facts->n_wanted == 0 || 2 * facts->n_wanted < facts->n_letters)) {
         *fate = DOCUMENT_OTHER_SCRIPT;
-    } else if (c->config.drop_duplicates) {
-        TRY(remember(c, facts->hash, &is_new));
-        *fate = is_new ? DOCUMENT_KEPT : DOCUMENT_DUPLICATE;
+    } else {
+        TRY(judge_repeats(c, fate, facts));
     }
     return status_ok();
 }
@@ -122,43 +100,34 @@ bool cleaning_keeps_line(struct cleaning *c, uint64_t hash, const char *line, si
 
 /* ---- between runs ---- */
 
-struct reader {
-    struct cleaning *cleaning;
-    struct status status;
-};
-
-static void read_hashes(void *context, const unsigned char *bytes, size_t n)
+static struct status open_sets(struct cleaning *c, const char *directory, const struct cleaning_place *from)
 {
-    struct reader *r = context;
-    bool is_new;
-    for (size_t i = 0; i + DOCUMENT_HASH_BYTES <= n && !failed(r->status); i += DOCUMENT_HASH_BYTES) {
-        r->status = remember(r->cleaning, bytes + i, &is_new);
+    char documents[FILE_PATH_BYTES], near[FILE_PATH_BYTES];
+    if (directory != NULL) {
+        TRY(file_make_path(documents, "%s/documents", directory));
+        TRY(file_make_path(near, "%s/near_documents", directory));
     }
-}
-
-static struct status open_file(struct cleaning *c, const char *directory, const struct cleaning_place *from)
-{
-    char path[FILE_PATH_BYTES];
-    struct reader reader = {.cleaning = c};
-    FAIL_IF((size_t)snprintf(path, sizeof path, "%s/documents", directory) >= sizeof path, STATUS_USAGE,
-            "the path %.60s... is too long", directory);
-    TRY(append_file_open(&c->file, path, from->documents));
-    TRY(append_file_read(path, from->documents.n_bytes, read_hashes, &reader));
-    c->has_file = true;
-    return reader.status;
+    bool keeps = directory != NULL && c->config.drop_duplicates;
+    bool keeps_near = directory != NULL && c->config.drop_near_duplicates;
+    TRY(hash_set_open(&c->known, DOCUMENT_HASH_BYTES, CLEANING_MOST_DOCUMENTS, keeps ? documents : NULL,
+                      from->documents));
+    return hash_set_open(&c->near, sizeof(uint64_t), MOST_NEAR_HASHES, keeps_near ? near : NULL,
+                         from->near_documents);
 }
 
 struct status cleaning_open(struct cleaning *c, struct cleaning_config config, const char *directory,
                             const struct cleaning_place *from, struct span *in)
 {
-    *c = (struct cleaning){.config = config, .file.fd = -1, .counts = from->counts, .drops = from->drops};
+    *c = (struct cleaning){.config = config,
+                           .counts = from->counts,
+                           .drops = from->drops,
+                           .known.file.fd = -1,
+                           .near.file.fd = -1};
     struct status s = repeats_init(&c->repeats);
     if (!failed(s) && in != NULL) {
         s = repeats_load(&c->repeats, in);
     }
-    if (!failed(s) && directory != NULL && config.drop_duplicates) {
-        s = open_file(c, directory, from);
-    }
+    s = failed(s) ? s : open_sets(c, directory, from);
     if (failed(s)) {
         cleaning_close(c);
     }
@@ -167,20 +136,21 @@ struct status cleaning_open(struct cleaning *c, struct cleaning_config config, c
 
 void cleaning_close(struct cleaning *c)
 {
-    append_file_close(&c->file);
+    hash_set_close(&c->known);
+    hash_set_close(&c->near);
     repeats_fini(&c->repeats);
-    free(c->known);
-    c->known = NULL;
-    c->n_known = c->capacity = 0;
-    c->has_file = false;
 }
 
 struct status cleaning_save(struct cleaning *c, struct cleaning_place *place, struct buf *out)
 {
     *place = (struct cleaning_place){.counts = c->counts, .drops = c->drops};
-    if (c->has_file) {
-        TRY(append_file_sync(&c->file));
-        place->documents = c->file.mark;
+    if (c->known.has_file) {
+        TRY(append_file_sync(&c->known.file));
+        place->documents = c->known.file.mark;
+    }
+    if (c->near.has_file) {
+        TRY(append_file_sync(&c->near.file));
+        place->near_documents = c->near.file.mark;
     }
     repeats_save(&c->repeats, out);
     return buf_status(out);
@@ -227,6 +197,9 @@ void cleaning_make_facts(struct document_facts *f, const struct document_facts_c
     *f = (struct document_facts){0};
     if (config->hash) {
         make_hash(f, d);
+    }
+    if (config->near) {
+        near_hashes_make(f->near, d);
     }
     if (config->chars || config->scripts != 0) {
         count_chars(f, config->scripts, d);

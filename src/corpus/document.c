@@ -19,6 +19,7 @@ const char *const document_fate_names[DOCUMENT_N_FATES] = {
     [DOCUMENT_TOO_SHORT] = "shorter than --min_document_chars",
     [DOCUMENT_OTHER_SCRIPT] = "in other scripts than --keep_script",
     [DOCUMENT_DUPLICATE] = "equal to an earlier one",
+    [DOCUMENT_NEAR_DUPLICATE] = "nearly equal to an earlier one",
     [DOCUMENT_NOT_UTF8] = "not UTF-8",
     [DOCUMENT_NO_STRING] = "with a text that is not a string",
 };

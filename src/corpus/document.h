@@ -36,6 +36,7 @@ enum document_fate {
     DOCUMENT_TOO_SHORT, /* these are left out by cleaning (corpus/cleaning.h), if asked for */
     DOCUMENT_OTHER_SCRIPT,
     DOCUMENT_DUPLICATE,
+    DOCUMENT_NEAR_DUPLICATE,
     DOCUMENT_NOT_UTF8,  /* the fates of a line of JSON whose text is kept exactly */
     DOCUMENT_NO_STRING, /* the field of the text has another value */
     DOCUMENT_N_FATES,

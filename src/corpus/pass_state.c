@@ -119,6 +119,7 @@ static void all_fields(struct fields *f, struct pass_state *s)
     field_bool(f, "text_inside", &s->text.inside);
     field_bool(f, "text_begins", &s->text.begins);
     field_mark(f, "hashes", &s->cleaning.documents);
+    field_mark(f, "near_hashes", &s->cleaning.near_documents);
     field_mark(f, "memory", &s->memory);
     field(f, "saves", &s->n_saves);
     int64_t ms = (int64_t)(s->seconds * 1e3);

@@ -1,6 +1,6 @@
 /* byte_stream: the bytes of a file from the beginning to the end, unpacked if the file is compressed.  Each
- * kind of file is a table in its own file (plain_stream.c, gzip_stream.c, bzip2_stream.c, archive_stream.c);
- * byte_stream.c has the list.
+ * kind of file is a table in its own file (plain_stream.c, gzip_stream.c, bzip2_stream.c,
+ * archive_stream.c); byte_stream.c has the list.
  *
  * The rule: a stream reads forward in bounded memory, and its bytes depend on the file alone, not on the
  * number of threads that help to unpack it.  Damaged parts of a bzip2 file are left out, named and counted;

@@ -154,21 +154,18 @@ static uint64_t estimate_disk(const struct prepare_config *c, const struct amoun
     return (uint64_t)bytes;
 }
 
-/* Bytes of the table of hashes, which is at least a quarter full; documents have at least the size of a short
- * article of Wikipedia. */
-static uint64_t hash_bytes(const struct amounts *a)
+/* Bytes of the hashes of documents, which have at least the size of a short article of Wikipedia. */
+static uint64_t hash_bytes(const struct prepare_config *c, const struct amounts *a)
 {
     enum { SHORT_DOCUMENT = 512 };
-    double most = 2.0 * CLEANING_MOST_DOCUMENTS * DOCUMENT_HASH_BYTES;
-    double wanted = a->text / SHORT_DOCUMENT * 4 * DOCUMENT_HASH_BYTES;
-    return (uint64_t)(wanted < most ? wanted : most);
+    return cleaning_memory_bytes(&c->pass.cleaning, a->text / SHORT_DOCUMENT);
 }
 
 static uint64_t estimate_memory(const struct prepare_config *c, const struct amounts *a)
 {
     enum { SHARD_BYTES = 160 << 20 }; /* a file of 64 MiB, once more as an image, and its compression */
     uint64_t bytes = BASE_BYTES + (uint64_t)parallel_n_parts() * THREAD_BYTES;
-    return bytes + (c->n_sets > 0 ? SHARD_BYTES : 0) + (c->pass.cleaning.drop_duplicates ? hash_bytes(a) : 0);
+    return bytes + (c->n_sets > 0 ? SHARD_BYTES : 0) + hash_bytes(c, a);
 }
 
 struct status prepare_plan_make(struct prepare_plan *p, const struct prepare_config *c,

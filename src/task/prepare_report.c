@@ -51,9 +51,9 @@ static void tell_about_cleaning(const struct cleaning_counts *c)
         log_info("repeated lines left out: %" PRId64, c->n_lines);
     }
     if (c->n_unremembered > 0) {
-        log_warning("%d documents are remembered to find duplicates; %" PRId64
+        log_warning("%d documents are remembered to find duplicates, %d to find near ones; %" PRId64
                     " later ones were compared with those only",
-                    CLEANING_MOST_DOCUMENTS, c->n_unremembered);
+                    CLEANING_MOST_DOCUMENTS, CLEANING_MOST_NEAR_DOCUMENTS, c->n_unremembered);
     }
 }
 

@@ -102,11 +102,52 @@ static void pieces_follow_the_first(void)
     document_fini(&d);
 }
 
+/* The text of 300 words, of which each `every`-th is another; 0: none. */
+static void write_words(char *text, size_t n_text, int first, int every)
+{
+    size_t n = 0;
+    for (int i = 0; i < 300; i++) {
+        bool is_other = every > 0 && i % every == every - 1;
+        n += (size_t)snprintf(text + n, n_text - n, "%s%d, ", is_other ? "x" : "Word", (first + i) * 7919);
+    }
+}
+
+/* Of every 100th word another one, 0.95 of the sequences are the same; of every 5th, none is. */
+static void near_duplicates_are_found(void)
+{
+    static const struct {
+        int first, every;
+        enum document_fate fate;
+    } cases[] = {{0, 0, DOCUMENT_KEPT}, {0, 0, DOCUMENT_DUPLICATE}, {0, 100, DOCUMENT_NEAR_DUPLICATE},
+                 {0, 5, DOCUMENT_KEPT}, {1000, 0, DOCUMENT_KEPT},   {1002, 0, DOCUMENT_NEAR_DUPLICATE}};
+    static char text[1 << 14];
+    struct document d = {0};
+    struct cleaning c;
+    struct cleaning_config config = {.drop_duplicates = true, .drop_near_duplicates = true};
+    enum document_fate fate;
+    EXPECT_OK(cleaning_open(&c, config, NULL, &BEGINNING, NULL));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_words(text, sizeof text, cases[i].first, cases[i].every);
+        struct document_facts facts = facts_of(&d, text, &config);
+        EXPECT_OK(cleaning_judge(&c, &fate, &facts, true));
+        EXPECT(fate == cases[i].fate, "document %zu is %s", i, document_fate_names[fate]);
+    }
+    struct document_facts one = facts_of(&d, "Chinese: \xe4\xb8\xad\xe6\x96\x87 a b c", &config);
+    struct document_facts two = facts_of(&d,
+                                         "chinese\xe4\xb8\xad \xe6\x96\x87, a\xe2\x80\x94"
+                                         "b; C!",
+                                         &config);
+    EXPECT(memcmp(one.near, two.near, sizeof one.near) == 0, "case or punctuation counts");
+    cleaning_close(&c);
+    document_fini(&d);
+}
+
 /* Decides on N_DOCUMENTS; saves and goes on from there every `every` documents (0: never). */
 static void decide(unsigned char kept[N_DOCUMENTS], int every, const char *directory)
 {
     struct cleaning c;
-    struct cleaning_config config = {.drop_duplicates = true, .drop_repeated_lines = 2};
+    struct cleaning_config config = {
+        .drop_duplicates = true, .drop_near_duplicates = true, .drop_repeated_lines = 2};
     struct cleaning_place place = BEGINNING;
     struct document d = {0};
     struct buf saved = {0};
@@ -174,6 +215,7 @@ int main(void)
     facts_are_of_the_text();
     half_of_the_letters_is_enough();
     pieces_follow_the_first();
+    near_duplicates_are_found();
     interruptions_change_nothing(directory);
     damaged_states_are_refused(directory);
     fixture_remove();

@@ -5,6 +5,7 @@
 #include "cmd/settings.h"
 #include "core/option_value.h"
 #include "corpus/source_formats.h"
+#include "task/prepare_plan.h"
 #include "task/prepare_run.h"
 #include "text/script.h"
 
@@ -19,12 +20,12 @@ struct prepare_args {
     const char *input_format, *text_field, *encoding;
     const char *format;                /* a list of "store", "hdf5", "packed", "text" */
     const char *lengths, *predictions; /* lists */
-    const char *keep_script, *dataset;
+    const char *keep_script, *keep_fields, *dataset;
     struct prepare_documents_args documents;
     bool one_sentence_per_line;
-    bool replace_invalid_utf8, allow_truncated_input, keep_gutenberg;
+    bool replace_invalid_utf8, allow_truncated_input, keep_gutenberg, keep_layout;
     bool overwrite, resume;
-    bool check;
+    bool check, json;
     struct command_flags common;
     bool packed, reference_names, whole_word_masks;
     bool drop_duplicates, drop_near_duplicates;
@@ -74,7 +75,10 @@ static const struct option options[] = {
     DRY_RUN_ROW(
         AT(common.dry_run),
         "print what would be read and written, with time and space estimated from a sample; write nothing"),
-    OPTION_FLAG_ROW("check", AT(check), "read and check all of the text, and write nothing"),
+    OPTION_FLAG_ROW("check", AT(check),
+                    "read and check all of the text, count what would be left out, and write nothing"),
+    OPTION_FLAG_ROW("json", AT(json),
+                    "print a JSON object of what was read, what was left out by reason, and the stores"),
     OPTION_GROUP_ROW("output"),
     OPTION_STRING_ROW(
         "format", AT(format), "store", "LIST",
@@ -85,6 +89,11 @@ static const struct option options[] = {
         ", alone: whole documents, with white space, indentation and blank lines as they are, in the .bin "
         "and "
         ".idx of preprocess_data.py"),
+    OPTION_FLAG_ROW("keep_layout", AT(keep_layout),
+                    "text, alone: keep white space, indentation and blank lines of plain text and JSON"),
+    OPTION_STRING_ROW(
+        "keep_fields", AT(keep_fields), NULL, "LIST",
+        "text: keep these fields of a line of JSON, such as source,meta, beside id, url and title"),
     OPTION_STRING_ROW("max_seq_length", AT(lengths), "128", "LIST",
                       "hdf5: maximum number of tokens per sequence, [CLS] and [SEP] included; a list, such "
                       "as 128,512, makes one directory each"),
@@ -277,7 +286,7 @@ static json_t *make_settings(const struct prepare_args *a, const struct tokenize
 {
     static const char others[] =
         "input|input_file|input_files|datasets|output_dir|overwrite|resume|save_seconds|"
-        "dry_run|check|vocab_file";
+        "dry_run|check|json|vocab_file";
     char hash[17];
     json_t *settings = option_values(&command_prepare, a);
     for (struct option_walk w = {0}; option_next(&w, &command_prepare);) {
@@ -311,10 +320,32 @@ static struct cleaning_config cleaning_config(const struct prepare_args *a)
                                     .min_document_chars = a->min_document_chars};
 }
 
+/* What the lines of --format text have more than its paragraphs. */
+static struct status choose_fields(const struct prepare_args *a, struct prepare_keys *keys,
+                                   struct source_options *o, const struct prepare_formats *f)
+{
+    bool is_other = f->store || f->hdf5 || f->packed;
+    FAIL_IF(a->keep_fields != NULL && !f->text, STATUS_USAGE, "--keep_fields needs --format text");
+    FAIL_IF(a->keep_layout && (is_other || a->drop_repeated_lines > 0), STATUS_USAGE,
+            "--keep_layout is for --format text alone, and cannot be combined with --drop_repeated_lines");
+    TRY(prepare_keys_parse(keys, "keep_fields", a->keep_fields));
+    for (int i = 0; i < 4 * keys->n; i++) {
+        static const char *const always[4] = {"id", "url", "title", "text"};
+        FAIL_IF(strcmp(keys->list[i / 4], always[i % 4]) == 0, STATUS_USAGE,
+                "--keep_fields: %s is kept anyway", always[i % 4]);
+    }
+    o->kept_fields = keys->list;
+    o->n_kept_fields = keys->n;
+    o->keeps_layout = o->leaves_out_others = a->keep_layout;
+    return status_ok();
+}
+
 static struct status run_with(const struct prepare_args *a, const struct prepare_formats *f,
-                              const struct tokenizer *t, int n_inputs, const char *const *inputs)
+                              const struct tokenizer *t, int n_inputs, const char *const *inputs,
+                              struct pass_report *report)
 {
     struct prepare_set sets[2 * PREPARE_MOST_PHASES];
+    struct prepare_keys keys;
     struct prepare_config c = {
         .inputs = inputs,
         .n_inputs = n_inputs,
@@ -329,11 +360,13 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
                  .save_seconds = a->save_seconds},
         .wants_store = f->store,
         .sets = sets,
+        .report = report,
         .overwrite = a->overwrite,
         .resume = a->resume,
         .check = a->check,
     };
     TRY(choose_format(a, &c.source.format));
+    TRY(choose_fields(a, &keys, &c.source, f));
     TRY(choose_scripts(a, &c.pass.cleaning.scripts));
     TRY(make_sets(&c, a, f));
     c.settings = make_settings(a, t);
@@ -346,7 +379,7 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
 static const char other_flags[] = "do_lower_case|one_sentence_per_line|resume|save_seconds|max_seq_length|"
                                   "masked_lm_prob|whole_word_masks|max_predictions_per_seq|short_seq_prob|"
                                   "dupe_factor|n_shards|n_test_shards|packed|reference_names|dataset|"
-                                  "drop_repeated_lines";
+                                  "drop_repeated_lines|keep_fields|keep_layout";
 
 /* STATUS_USAGE: a flag that the format would pass over in silence. */
 static struct status check_other_format(const struct prepare_args *a)
@@ -373,7 +406,8 @@ static struct status check_documents(const struct prepare_args *a)
     return status_ok();
 }
 
-static struct status run_documents(const struct prepare_args *a, int n_inputs, const char *const *inputs)
+static struct status run_documents(const struct prepare_args *a, int n_inputs, const char *const *inputs,
+                                   struct pass_report *report)
 {
     struct document_store_config c = {.inputs = inputs,
                                       .n_inputs = n_inputs,
@@ -391,15 +425,17 @@ static struct status run_documents(const struct prepare_args *a, int n_inputs, c
     return n_inputs == 0
                ? missing("input", "PATH...", "files of text, or directories of them")
                : prepare_documents(&a->documents, &a->vocabulary,
-                                   is_given(a, "text_field") ? a->text_field : a->documents.json_keys, &c);
+                                   is_given(a, "text_field") ? a->text_field : a->documents.json_keys, &c,
+                                   report);
 }
 
-static struct status run_on(const struct prepare_args *a, int n_inputs, const char *const *inputs)
+static struct status run_on(const struct prepare_args *a, int n_inputs, const char *const *inputs,
+                            struct pass_report *report)
 {
     struct prepare_formats formats;
     struct tokenizer t;
     if (strcmp(a->format, DOCUMENT_STORE_FORMAT) == 0) {
-        return run_documents(a, n_inputs, inputs);
+        return run_documents(a, n_inputs, inputs, report);
     }
     TRY(check_other_format(a));
     TRY(prepare_formats_parse(&formats, a->format, a->packed));
@@ -410,13 +446,13 @@ static struct status run_on(const struct prepare_args *a, int n_inputs, const ch
         return missing("output_dir", "DIR", "directory for all output; made if missing");
     }
     if (!formats.store && !formats.hdf5 && !formats.packed) {
-        return run_with(a, &formats, NULL, n_inputs, inputs);
+        return run_with(a, &formats, NULL, n_inputs, inputs, report);
     }
     if (a->vocabulary.vocab_file == NULL) {
         return missing("vocab_file", "FILE", "vocab.txt, one piece per line; `kiln vocab` makes it");
     }
     TRY(tokenizer_open_flags(&t, &a->vocabulary));
-    struct status s = run_with(a, &formats, &t, n_inputs, inputs);
+    struct status s = run_with(a, &formats, &t, n_inputs, inputs, report);
     tokenizer_fini(&t);
     return s;
 }
@@ -426,7 +462,14 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct prepare_args *a = args;
     struct input_paths inputs;
     TRY(input_paths_init(&inputs, a->input, a->input_files, n_positional, positional));
-    struct status s = run_on(a, inputs.n, inputs.paths);
+    struct pass_report report = {0};
+    struct buf line = {0};
+    struct status s = run_on(a, inputs.n, inputs.paths, &report);
+    if (!failed(s) && a->json && !a->common.dry_run) {
+        s = prepare_report_json(&line, &report);
+        fputs(buf_text(&line), stdout);
+    }
+    buf_fini(&line);
     input_paths_fini(&inputs);
     return s;
 }

@@ -94,29 +94,24 @@ const char prepare_documents_flags[] =
     "merge_file|tokenizer_type|json_keys|output_prefix|dataset_impl|append_eod|"
     "max_bad_lines|merge|shuffle_documents|shuffle_memory_mb|eod_token|no_parse_special_tokens";
 
-enum { KEY_BYTES = 64 };
+static bool is_name(struct prepare_word word)
+{
+    return word.n > 0 && word.n < PREPARE_KEY_BYTES && memchr(word.text, '/', word.n) == NULL &&
+           memchr(word.text, '"', word.n) == NULL && memchr(word.text, '\\', word.n) == NULL;
+}
 
-struct keys {
-    char texts[SOURCE_MOST_KEYS][KEY_BYTES];
-    const char *list[SOURCE_MOST_KEYS];
-    int n;
-};
-
-static struct status parse_keys(struct keys *k, const char *list)
+struct status prepare_keys_parse(struct prepare_keys *k, const char *flag, const char *list)
 {
     struct prepare_word word;
     k->n = 0;
     for (const char *rest = list; prepare_word_next(&word, &rest); k->n++) {
-        FAIL_IF(k->n == SOURCE_MOST_KEYS || word.n == 0 || word.n >= KEY_BYTES ||
-                    memchr(word.text, '/', word.n) != NULL,
-                STATUS_USAGE,
-                "--json_keys is '%.60s', but must be a list of at most %d names of up to %d bytes without a "
-                "slash",
-                list, SOURCE_MOST_KEYS, KEY_BYTES - 1);
-        snprintf(k->texts[k->n], KEY_BYTES, "%.*s", (int)word.n, word.text);
+        FAIL_IF(k->n == SOURCE_MOST_KEYS || !is_name(word), STATUS_USAGE,
+                "--%s is '%.60s', but must be a list of at most %d names of up to %d bytes without a slash",
+                flag, list, SOURCE_MOST_KEYS, PREPARE_KEY_BYTES - 1);
+        snprintf(k->texts[k->n], PREPARE_KEY_BYTES, "%.*s", (int)word.n, word.text);
         k->list[k->n] = k->texts[k->n];
         for (int i = 0; i < k->n; i++) {
-            FAIL_IF(strcmp(k->list[i], k->list[k->n]) == 0, STATUS_USAGE, "--json_keys names '%s' twice",
+            FAIL_IF(strcmp(k->list[i], k->list[k->n]) == 0, STATUS_USAGE, "--%s names '%s' twice", flag,
                     k->list[i]);
         }
     }
@@ -140,15 +135,15 @@ static struct status open_tokenizer(struct tokenizer *t, const struct vocab_flag
     return s;
 }
 
-static struct status write_stores(const struct prepare_documents_args *a, struct document_store_config *c)
+static struct status write_stores(const struct prepare_documents_args *a, struct document_store_config *c,
+                                  struct pass_report *report)
 {
-    struct document_store_report report;
     c->max_bad_lines = a->max_bad_lines;
     c->append_end = a->append_eod;
     c->output_prefix = a->output_prefix;
-    TRY(document_store_write(&report, c));
+    TRY(document_store_write(report, c));
     if (!c->common.dry_run) {
-        prepare_report_text(&report.read, report.total_bytes);
+        prepare_report_text(&report->read, report->total_bytes);
     }
     if (c->check) {
         log_info("all of the text was read; nothing was written");
@@ -168,9 +163,10 @@ static struct status check_place(const struct prepare_documents_args *a,
 }
 
 struct status prepare_documents(const struct prepare_documents_args *a, const struct vocab_flags *vocabulary,
-                                const char *keys_list, struct document_store_config *c)
+                                const char *keys_list, struct document_store_config *c,
+                                struct pass_report *report)
 {
-    struct keys keys;
+    struct prepare_keys keys;
     struct tokenizer t = {0};
     TRY(check_place(a, c));
     c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
@@ -185,17 +181,17 @@ struct status prepare_documents(const struct prepare_documents_args *a, const st
         return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite,
                               c->common.dry_run);
     }
-    TRY(parse_keys(&keys, keys_list));
+    TRY(prepare_keys_parse(&keys, "json_keys", keys_list));
     FAIL_IF(keys.n > 1 && c->common.output_dir != NULL, STATUS_USAGE,
             "--output_dir has one store to train on: give one key, or --output_prefix");
     c->source.json_keys = keys.list;
     c->source.n_json_keys = keys.n;
     if (c->check && vocabulary->vocab_file == NULL) {
-        return write_stores(a, c);
+        return write_stores(a, c, report);
     }
     TRY(open_tokenizer(&t, vocabulary, a));
     c->tokenizer = &t;
-    struct status s = write_stores(a, c);
+    struct status s = write_stores(a, c, report);
     tokenizer_fini(&t);
     return s;
 }

@@ -32,6 +32,18 @@ struct prepare_phase {
 struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHASES], int *n,
                                    const char *lengths, const char *predictions);
 
+/* Names of fields of a line of JSON. */
+enum { PREPARE_KEY_BYTES = 64 };
+
+struct prepare_keys {
+    char texts[SOURCE_MOST_KEYS][PREPARE_KEY_BYTES];
+    const char *list[SOURCE_MOST_KEYS]; /* [n] */
+    int n;
+};
+
+/* Parses the list of a flag; NULL: no names.  STATUS_USAGE. */
+struct status prepare_keys_parse(struct prepare_keys *k, const char *flag, const char *list);
+
 struct prepare_documents_args {
     const char *tokenizer_type, *json_keys, *output_prefix, *dataset_impl, *eod_token;
     bool append_eod, merge, no_parse_special_tokens;
@@ -43,6 +55,7 @@ extern const char prepare_documents_flags[];
 
 /* Fills in what is left of `c`: tokenizer, the keys of the list, prefix; and runs.  STATUS_USAGE. */
 struct status prepare_documents(const struct prepare_documents_args *a, const struct vocab_flags *vocabulary,
-                                const char *keys_list, struct document_store_config *c);
+                                const char *keys_list, struct document_store_config *c,
+                                struct pass_report *report);
 
 #endif

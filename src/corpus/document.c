@@ -24,11 +24,32 @@ const char *const document_fate_names[DOCUMENT_N_FATES] = {
     [DOCUMENT_NO_STRING] = "with a text that is not a string",
 };
 
+const char *const document_fate_keys[DOCUMENT_N_FATES] = {
+    [DOCUMENT_KEPT] = "kept",
+    [DOCUMENT_WITHOUT_TEXT] = "without_text",
+    [DOCUMENT_REDIRECT] = "redirect",
+    [DOCUMENT_OTHER_NAMESPACE] = "other_namespace",
+    [DOCUMENT_OTHER_MODEL] = "other_content_model",
+    [DOCUMENT_MALFORMED] = "malformed",
+    [DOCUMENT_WITHOUT_FIELD] = "without_field",
+    [DOCUMENT_TOO_LARGE] = "too_large",
+    [DOCUMENT_TOO_DEEP] = "too_deep",
+    [DOCUMENT_TOO_MUCH_WORK] = "too_much_work",
+    [DOCUMENT_CUT] = "cut",
+    [DOCUMENT_TOO_SHORT] = "too_short",
+    [DOCUMENT_OTHER_SCRIPT] = "other_script",
+    [DOCUMENT_DUPLICATE] = "duplicate",
+    [DOCUMENT_NEAR_DUPLICATE] = "near_duplicate",
+    [DOCUMENT_NOT_UTF8] = "not_utf8",
+    [DOCUMENT_NO_STRING] = "no_string",
+};
+
 void document_fini(struct document *d)
 {
     buf_fini(&d->id);
     buf_fini(&d->title);
     buf_fini(&d->url);
+    buf_fini(&d->fields);
     buf_fini(&d->text);
     buf_fini(&d->raw);
     free(d->ends);
@@ -40,6 +61,7 @@ void document_clear(struct document *d)
     buf_clear(&d->id);
     buf_clear(&d->title);
     buf_clear(&d->url);
+    buf_clear(&d->fields);
     buf_clear(&d->text);
     buf_clear(&d->raw);
     d->begins = d->is_exact = false;

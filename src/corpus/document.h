@@ -45,6 +45,9 @@ enum document_fate {
 /* "kept", "redirects", ...: what to call such documents in a report. */
 extern const char *const document_fate_names[DOCUMENT_N_FATES];
 
+/* "kept", "redirect", ...: what they are called in JSON. */
+extern const char *const document_fate_keys[DOCUMENT_N_FATES];
+
 struct paragraph {
     const char *text; /* [n] borrowed from the document */
     size_t n;
@@ -55,6 +58,7 @@ struct document {
     bool is_exact;        /* the text is as the file has it; a line of JSON has a paragraph for each key */
     int64_t n_paragraphs; /* number of paragraphs, at least 1 when a source returns the document */
     struct buf id, title, url; /* set if the format has them, and only in the first piece; else empty */
+    struct buf fields;         /* further fields of a line of JSON that are kept: , "name": value, ... */
     struct buf text;           /* the paragraphs end to end */
     size_t *ends, capacity;    /* [n_paragraphs] where paragraphs end in `text` */
 

@@ -29,7 +29,7 @@ struct store {
 
 struct run {
     const struct document_store_config *config;
-    struct document_store_report *report;
+    struct pass_report *report;
     struct corpus corpus;
     struct cleaning cleaning;
     struct store stores[SOURCE_MOST_KEYS];
@@ -329,18 +329,24 @@ static struct status claim_and_run(struct run *r)
     if (!c->common.dry_run) {
         return read_and_write(r);
     }
+    if (c->cleaning.drop_duplicates || c->cleaning.drop_near_duplicates) {
+        enum { SHORT_DOCUMENT = 512 };
+        double n = (double)r->corpus.files.total_bytes / SHORT_DOCUMENT;
+        log_info(
+            "plan: hashes of documents take at most %.0f MB of memory if documents have %d bytes or more",
+            (double)cleaning_memory_bytes(&c->cleaning, n) / 1e6, SHORT_DOCUMENT);
+    }
     log_info("would read %" PRId64 " files, %.1f MB, and write %s.bin and .idx; nothing was written",
              r->corpus.files.n, (double)r->corpus.files.total_bytes / 1e6, r->report->prefixes[0]);
     return status_ok();
 }
 
-struct status document_store_write(struct document_store_report *report,
-                                   const struct document_store_config *c)
+struct status document_store_write(struct pass_report *report, const struct document_store_config *c)
 {
     struct run *r = calloc(1, sizeof *r);
     struct source_options source = c->source;
     FAIL_IF(r == NULL, STATUS_MEMORY, "out of memory for documents");
-    *report = (struct document_store_report){0};
+    *report = (struct pass_report){0};
     r->config = c;
     r->report = report;
     for (int i = 0; i < SOURCE_MOST_KEYS; i++) {

@@ -44,19 +44,10 @@ struct document_store_config {
     bool check; /* nothing is written, but all of the input is read; dry_run lists it */
 };
 
-struct document_store_report {
-    struct pass_state read; /* counts, fates, cleaning and seconds of it */
-    uint64_t total_bytes;
-    struct token_store_info infos[SOURCE_MOST_KEYS]; /* [n_stores] */
-    char prefixes[SOURCE_MOST_KEYS][FILE_PATH_BYTES];
-    int n_stores;
-};
-
 /* Fills in the report, also as far as a failed run came.  STATUS_USAGE: the output is there already, or is an
  * input, or the tokenizer has no end token.  STATUS_DATA, naming file and line: one bad line too many, or no
  * document at all; STATUS_PREEMPTED after a signal.  Then nothing is left. */
-struct status document_store_write(struct document_store_report *report,
-                                   const struct document_store_config *config);
+struct status document_store_write(struct pass_report *report, const struct document_store_config *config);
 
 /* Writes PREFIX.bin, .idx and .json of the stores of `prefixes`: one after the other, as
  * merge_preprocessed_data.py does, or shuffled.  Memory does not grow with them.  STATUS_DATA: one is

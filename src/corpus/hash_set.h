@@ -1,5 +1,5 @@
-/* hash_set: hashes that were seen, of one width, up to a limit after which no more are remembered; with a file
- * of them, in their order, from which another run continues. */
+/* hash_set: hashes that were seen, of one width, up to a limit after which no more are remembered; and a
+ * file of them, in their order, from which another run continues. */
 #ifndef KILN_CORPUS_HASH_SET_H
 #define KILN_CORPUS_HASH_SET_H
 

@@ -119,23 +119,13 @@ static bool check_utf8(const struct source_options *o, struct document *d)
 }
 
 /* Makes a paragraph of the text of each key, which must be a string; texts without a byte are no text. */
-static struct status convert_exactly(const struct source_options *o, struct document *d)
+static struct status add_exactly(struct document *d, const struct json_slice *values, int n)
 {
-    const char *const *keys = o->n_json_keys > 0 ? o->json_keys : &o->text_field;
-    int n_keys = o->n_json_keys > 0 ? o->n_json_keys : 1;
-    struct json_slice values[SOURCE_MOST_KEYS];
     d->is_exact = true;
-    if (!check_utf8(o, d)) {
-        return status_ok();
-    }
-    TRY(buf_status(&d->raw));
-    if (!json_fields_find(values, keys, n_keys, d->raw.data, d->raw.n)) {
-        d->fate = DOCUMENT_MALFORMED;
-    }
-    for (int k = 0; k < n_keys && d->fate == DOCUMENT_KEPT; k++) {
+    for (int k = 0; k < n && d->fate == DOCUMENT_KEPT; k++) {
         d->fate = values[k].text == NULL ? DOCUMENT_WITHOUT_FIELD : DOCUMENT_KEPT;
     }
-    for (int k = 0; k < n_keys && d->fate == DOCUMENT_KEPT; k++) {
+    for (int k = 0; k < n && d->fate == DOCUMENT_KEPT; k++) {
         if (json_fields_exact(&d->text, values[k])) {
             TRY(document_end_paragraph(d));
         } else {
@@ -146,23 +136,45 @@ static struct status convert_exactly(const struct source_options *o, struct docu
     return status_ok();
 }
 
+/* Appends the fields to be kept, with their values as they stand in the line. */
+static void keep_fields(struct document *d, const struct source_options *o, const struct json_slice *values)
+{
+    for (int k = 0; k < o->n_kept_fields; k++) {
+        if (values[k].text != NULL) {
+            buf_printf(&d->fields, ", \"%s\": ", o->kept_fields[k]);
+            buf_append(&d->fields, values[k].text, values[k].n);
+        }
+    }
+}
+
 static struct status convert(void **state, const struct source_options *o, struct document *d)
 {
-    enum { ID, TITLE, URL, TEXT, N_KEYS };
-    const char *const keys[N_KEYS] = {"id", "title", "url", o->text_field == NULL ? "text" : o->text_field};
+    enum { ID, TITLE, URL, FIELDS, TEXTS = FIELDS + SOURCE_MOST_KEYS, N_KEYS = TEXTS + SOURCE_MOST_KEYS };
+    const char *keys[N_KEYS] = {"id", "title", "url"};
     struct json_slice values[N_KEYS];
+    int n_texts = o->n_json_keys > 0 ? o->n_json_keys : 1, texts = FIELDS + o->n_kept_fields;
     (void)state;
-    if (o->keeps_layout) {
-        return convert_exactly(o, d);
+    for (int k = 0; k < o->n_kept_fields; k++) {
+        keys[FIELDS + k] = o->kept_fields[k];
     }
-    if (!json_fields_find(values, keys, N_KEYS, d->raw.data, d->raw.n)) {
+    for (int k = 0; k < n_texts; k++) {
+        keys[texts + k] = o->n_json_keys > 0      ? o->json_keys[k]
+                          : o->text_field == NULL ? "text"
+                                                  : o->text_field;
+    }
+    if (o->keeps_layout && !check_utf8(o, d)) {
+        return status_ok();
+    }
+    TRY(buf_status(&d->raw));
+    if (!json_fields_find(values, keys, texts + n_texts, d->raw.data, d->raw.n)) {
         d->fate = DOCUMENT_MALFORMED;
         return status_ok();
     }
     copy_name(&d->id, values[ID]);
     copy_name(&d->title, values[TITLE]);
     copy_name(&d->url, values[URL]);
-    return add_field(d, values[TEXT]);
+    keep_fields(d, o, values + FIELDS);
+    return o->keeps_layout ? add_exactly(d, values + texts, n_texts) : add_field(d, values[texts]);
 }
 
 const struct source_format json_source = {

@@ -35,7 +35,7 @@ static const struct signature {
     STARTS("\x89HDF", "an HDF5 file", "give HDF5 samples to `kiln pretrain --input_dir` as they are"),
     STARTS("MMIDIDX\0", "the index of a token store", "give a token store to `kiln pretrain --input_dir`"),
     STARTS(
-        "PAR1", "a Parquet file",
+        "PAR1\x15", "a Parquet file",
         "write its column of text as lines of JSON first (duckdb -c \"COPY (SELECT text FROM 'x.parquet') TO "
         "'x.jsonl'\")"),
     STARTS("%PDF-", "a PDF file", "take its text out first (pdftotext)"),

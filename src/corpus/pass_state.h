@@ -37,6 +37,15 @@ struct pass_state {
     double seconds; /* time that reading took, over all runs */
 };
 
+/* What was read, and the stores that were made of it. */
+struct pass_report {
+    struct pass_state read;                          /* its counts, fates, cleaning and seconds */
+    uint64_t total_bytes;                            /* of the files */
+    struct token_store_info infos[SOURCE_MOST_KEYS]; /* [n_stores] */
+    char prefixes[SOURCE_MOST_KEYS][FILE_PATH_BYTES];
+    int n_stores;
+};
+
 /* Writes `memory` and then the state, whose `memory` and `n_saves` it sets. */
 struct status pass_state_save(struct pass_state *s, const char *directory, const struct buf *memory);
 

@@ -19,6 +19,8 @@ struct source_options {
     const char *text_field;             /* key of the text in a line of JSON; NULL: "text" */
     const char *const *json_keys;       /* [n_json_keys] with keeps_layout: keys of several texts of a line */
     int n_json_keys;
+    const char *const *kept_fields; /* [n_kept_fields] keys of a line of JSON, kept with their values */
+    int n_kept_fields;
     bool keep_gutenberg;    /* keep the header and footer that Project Gutenberg adds to a book */
     bool allow_truncated;   /* accept a compressed file without its end: the part that is there is used */
     bool keeps_layout;      /* plain text and JSON are kept exactly: white space, indentation, blank lines */

@@ -30,6 +30,8 @@ static void put_escaped(struct buf *out, const char *text, size_t n)
         if (i < n && (unsigned char)text[i] >= 0x20) {
             buf_putc(out, '\\');
             buf_putc(out, text[i++]);
+        } else if (i < n && (text[i] == '\n' || text[i] == '\t')) {
+            buf_puts(out, text[i++] == '\n' ? "\\n" : "\\t");
         } else if (i < n) {
             buf_printf(out, "\\u%04x", (unsigned char)text[i++]);
         }
@@ -63,9 +65,11 @@ struct status text_output_add(struct text_output *t, const struct document *d, s
         put_field(&t->line, "{\"id\": \"", &d->id);
         put_field(&t->line, "\", \"url\": \"", &d->url);
         put_field(&t->line, "\", \"title\": \"", &d->title);
-        buf_puts(&t->line, "\", \"text\": \"");
+        buf_putc(&t->line, '"');
+        buf_append(&t->line, buf_text(&d->fields), d->fields.n);
+        buf_puts(&t->line, ", \"text\": \"");
         t->n_documents++;
-    } else {
+    } else if (!d->is_exact) {
         buf_puts(&t->line, "\\n");
     }
     t->begins = false;

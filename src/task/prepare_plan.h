@@ -34,6 +34,9 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
 /* Logs what was read so far, of total_bytes in the files, in state->seconds. */
 void prepare_report_text(const struct pass_state *state, uint64_t total_bytes);
 
+/* Appends the same as a line of JSON, with the stores. */
+struct status prepare_report_json(struct buf *out, const struct pass_report *report);
+
 /* Logs what each token store has, and warns if nothing is held out. */
 void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT]);
 

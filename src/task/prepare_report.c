@@ -105,6 +105,41 @@ void prepare_report_text(const struct pass_state *state, uint64_t total_bytes)
     tell_about_faults(counts);
 }
 
+/* {"without_text": 3, "duplicate": 1}, and what is kept. */
+static json_t *left_out(int64_t *n_kept, const struct pass_state *s)
+{
+    json_t *out = json_object();
+    *n_kept = s->counts.n_documents + s->fates[DOCUMENT_KEPT];
+    for (int i = DOCUMENT_KEPT + 1; i < DOCUMENT_N_FATES; i++) {
+        int64_t empty = i == DOCUMENT_WITHOUT_TEXT ? s->counts.n_empty_documents : 0;
+        int64_t n = s->fates[i] + s->cleaning.counts.documents[i] + empty;
+        *n_kept -= s->cleaning.counts.documents[i];
+        if (n > 0) {
+            json_object_set_new(out, document_fate_keys[i], json_integer((json_int_t)n));
+        }
+    }
+    return out;
+}
+
+struct status prepare_report_json(struct buf *out, const struct pass_report *r)
+{
+    int64_t n_kept;
+    json_t *stores = json_array(), *others = left_out(&n_kept, &r->read);
+    for (int i = 0; i < r->n_stores; i++) {
+        json_array_append_new(stores, json_pack("{s:o, s:I, s:I}", "path", json_text(r->prefixes[i]),
+                                                "documents", (json_int_t)r->infos[i].n_documents, "tokens",
+                                                (json_int_t)r->infos[i].n_tokens));
+    }
+    return json_append_line(out,
+                            json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:f, s:o}", "files",
+                                      (json_int_t)r->read.counts.n_files, "other_files",
+                                      (json_int_t)r->read.counts.n_other_files, "bytes",
+                                      (json_int_t)r->total_bytes, "documents", (json_int_t)n_kept, "left_out",
+                                      others, "repeated_lines", (json_int_t)r->read.cleaning.counts.n_lines,
+                                      "seconds", r->read.seconds, "stores", stores),
+                            9);
+}
+
 void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT])
 {
     for (int k = 0; k < STORE_COUNT; k++) {

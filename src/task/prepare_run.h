@@ -29,6 +29,7 @@ struct prepare_config {
     struct prepare_set *sets; /* [n_sets] */
     int n_sets;
     bool overwrite, resume;
+    struct pass_report *report; /* is filled in; NULL: nobody wants it */
     bool check;       /* nothing is written, as with dry_run, but all of the text is read */
     json_t *settings; /* settings that decide the bytes of the output, for --resume; borrowed */
 };

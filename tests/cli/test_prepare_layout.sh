@@ -79,6 +79,29 @@ expect 65 'nothing can be held out of a text this short' "${prepare[@]}" --input
 [ -z "$(ls short)" ] || fail "something was left: $(ls short)"
 expect 0 '1 documents' "${prepare[@]}" --input folder/b.md --output_dir short --holdout_fraction 0
 
+# what is left out, by reason; a near duplicate differs in a word of thirty
+seq -s ' ' 30 >n1.txt
+sed 's/29/other/' n1.txt >n2.txt
+cp n1.txt n3.txt
+seq -s ' ' 50 90 >n4.txt
+repeats=("${prepare[@]}" --input n1.txt n2.txt n3.txt n4.txt folder --drop_duplicates)
+expect 0 '"other_files":1,' "${repeats[@]}" --drop_near_duplicates --output_prefix repeats --json
+grep -q '"documents":7,"left_out":{"without_text":2,"duplicate":1,"near_duplicate":1}' out &&
+    grep -q '"stores":\[{"path":"repeats_text_document","documents":7,' out && grep -q '2: 1 equal to an earlier one, 1 nearly' err ||
+    fail "the reasons: $(cat out err)"
+expect 0 '"documents":8,"left_out":{"without_text":2,"duplicate":1}' "${repeats[@]}" --check --json
+expect 0 'plan: hashes of documents take at most' "${repeats[@]}" --drop_near_duplicates --output_prefix dry --dry-run
+
+# lines of JSON, cleaned, keep their layout and the fields that are asked for
+printf '{"id":3,"meta":{"a":[1,2]},"source":"x","text":"f:\\n    g\\n\\n\\n\\tt  u"}\n' >code.jsonl
+expect 0 '1 documents' "$kiln" prepare --format text --input code.jsonl --keep_layout --keep_fields source,meta --output_dir clean
+[ "$(cat clean/documents.jsonl)" = '{"id": "3", "url": "", "title": "", "source": "x", "meta": {"a":[1,2]}, "text": "f:\n    g\n\n\n\tt  u"}' ] ||
+    fail "the cleaned text: $(cat clean/documents.jsonl)"
+expect 64 'id is kept anyway' "$kiln" prepare --format text --input code.jsonl --keep_fields id --output_dir x
+expect 64 'is for --format text alone' "$kiln" prepare --format text --input code.jsonl --keep_layout --drop_repeated_lines 2 --output_dir x
+printf 'PAR1\025\004\025' >rows.parquet
+expect 65 'rows.parquet is a Parquet file, not plain text: write its column of text as lines of JSON first' "${prepare[@]}" --input rows.parquet --output_prefix x
+
 # back from ids
 printf 'a  b\n\nc\n' | "$kiln" tokenize "${vocab[@]}" | "$kiln" tokenize "${vocab[@]}" --decode >back && printf 'a  b\n\nc\n' | cmp - back || fail "decoded: $(cat back)"
 expect 65 "line 2: '1x' is not an id from 0 to" "$kiln" tokenize "${vocab[@]}" --decode < <(printf '1\n1x\n')

@@ -223,9 +223,7 @@ static void what_is_no_text_is_named(void)
     memcpy(tar + 257, "ustar", 5);
     expect_no_text(tar, sizeof tar, "one is a tar archive");
 #define EXPECT_NO_TEXT(bytes, part) expect_no_text(bytes, sizeof bytes - 1, part)
-    EXPECT_NO_TEXT("\xfd"
-                   "7zXZ\0",
-                   "an xz file");
+    EXPECT_NO_TEXT("\x04\x22\x4d\x18\0", "an lz4 file");
     EXPECT_NO_TEXT("PK\x03\x04", "a zip archive");
     EXPECT_NO_TEXT("\x89HDF\r\n\x1a\n", "an HDF5 file");
     EXPECT_NO_TEXT("%PDF-1.7\n", "a PDF file");

@@ -6,6 +6,7 @@
 #include "cmd/inspect.h"
 
 #include "cmd/commands.h"
+#include "cmd/inspect_store.h"
 #include "cmd/settings.h"
 #include "core/buf.h"
 #include "io/tensor_file.h"
@@ -25,6 +26,7 @@ struct inspect_args {
     bool json;
     bool diff;
     struct command_flags common;
+    struct inspect_store_args store;
     double atol, rtol;
 };
 
@@ -36,6 +38,12 @@ static const struct option options[] = {
                     "with --diff, count a and b as equal if |a - b| <= atol + rtol |b|"),
     OPTION_REAL_ROW("rtol", offsetof(struct inspect_args, rtol), "0", 0, 1e300,
                     "relative part of this tolerance"),
+    OPTION_STRING_ROW("documents", offsetof(struct inspect_args, store.documents), NULL, "N",
+                      "token store: show the text of the first N documents, or of a range such as 10-12, "
+                      "counted from 0"),
+    OPTION_STRING_ROW("vocab_file", offsetof(struct inspect_args, store.vocabulary.vocab_file), NULL, "FILE",
+                      "token store: its tokenizer, where it does not stand in the directory of the store"),
+    MERGE_FILE_ROW(offsetof(struct inspect_args, store.vocabulary.merge_file)),
     DRY_RUN_ROW(offsetof(struct inspect_args, common.dry_run), "print what PATH is, without reading it"),
     {0},
 };
@@ -389,14 +397,25 @@ static struct status run_one(const struct inspect_args *a, const char *given)
     json_t *details = NULL;
     TRY(checkpoint_path(path, "%s", given));
     TRY(detect(&kind, path));
+    struct buf texts = {0};
+    FAIL_IF(kind != &store_kind && a->store.documents != NULL, STATUS_USAGE,
+            "--documents shows those of a token store, and %s is a %s", path, kind->name);
     struct status s = a->common.dry_run ? status_ok() : kind->report(&details, path);
+    if (!failed(s) && !a->common.dry_run && kind == &store_kind) {
+        s = inspect_store(details, &texts, path, &a->store);
+    }
     if (!failed(s)) {
         json_t *report = json_pack("{s:s, s:o, s:o*}", "kind", kind->name, "path", json_text(path), "answers",
                                    a->common.dry_run ? NULL : answers_of(kind, path));
         json_object_update(report, details);
+        if (!a->json) {
+            json_object_del(report, "texts");
+        }
         s = print(report, a->json);
         json_decref(report);
+        fputs(a->json ? "" : buf_text(&texts), stdout);
     }
+    buf_fini(&texts);
     s = failed(s) ? s : judge(details, path);
     json_decref(details);
     return s;
@@ -426,7 +445,10 @@ const struct command command_inspect = {
         ".safetensors file, a file of torch.save (.pt, .bin), a .gguf file, the prefix of a TensorFlow "
         "checkpoint, an "
         ".hdf5 shard, a token store (its prefix, or one of its files), or a directory with several of these. "
-        " The exit code is 65 if a checksum does not match, and 99 if a tensor has NaN or infinity: "
+        " Of a store it also says how long the documents are and, with the tokenizer, which tokens they "
+        "have, "
+        "and --documents shows their text. The exit code is 65 if a checksum does not match, and 99 if a "
+        "tensor has NaN or infinity: "
         "not_finite lists such tensors, with the number of such elements and the first.\n\n--diff compares "
         "two logs of tensors (files or directories of --tensor_logger_path), checkpoints or models, also of "
         "different programs, in the order of computation.  The exit code is 1 if they differ.",

@@ -315,6 +315,19 @@ static struct status read_and_write(struct run *r)
     return failed(s) ? s : finish(r);
 }
 
+/* The files of the tokenizer go with the stores. */
+static struct status check_tokenizer(const struct document_store_config *c)
+{
+    enum tokenizer_copy copy = TOKENIZER_COPY_ABSENT;
+    const char *name = "";
+    TRY(c->common.output_dir == NULL || c->check
+            ? status_ok()
+            : tokenizer_files_compare(&copy, &name, c->tokenizer, c->common.output_dir));
+    FAIL_IF(copy == TOKENIZER_COPY_OTHER && !c->overwrite, STATUS_USAGE,
+            "%s/%s is of another tokenizer; --overwrite replaces it", c->common.output_dir, name);
+    return status_ok();
+}
+
 static struct status claim_and_run(struct run *r)
 {
     const struct document_store_config *c = r->config;
@@ -322,6 +335,7 @@ static struct status claim_and_run(struct run *r)
     r->n_stores = c->common.output_dir != NULL ? 1 + (c->holdout_fraction > 0)
                   : c->source.n_json_keys > 1  ? c->source.n_json_keys
                                                : 1;
+    TRY(check_tokenizer(c));
     plan_heldout(r);
     for (int i = 0; i < r->n_stores; i++) {
         TRY(claim_output(r, i));

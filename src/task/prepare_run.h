@@ -30,8 +30,8 @@ struct prepare_config {
     int n_sets;
     bool overwrite, resume;
     struct pass_report *report; /* is filled in; NULL: nobody wants it */
-    bool check;       /* nothing is written, as with dry_run, but all of the text is read */
-    json_t *settings; /* settings that decide the bytes of the output, for --resume; borrowed */
+    bool check;                 /* nothing is written, as with dry_run, but all of the text is read */
+    json_t *settings;           /* settings that decide the bytes of the output, for --resume; borrowed */
 };
 
 /* Makes the outputs from the inputs; with dry_run or check it writes nothing.  STATUS_USAGE: outputs are

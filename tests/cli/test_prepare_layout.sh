@@ -79,6 +79,18 @@ expect 65 'nothing can be held out of a text this short' "${prepare[@]}" --input
 [ -z "$(ls short)" ] || fail "something was left: $(ls short)"
 expect 0 '1 documents' "${prepare[@]}" --input folder/b.md --output_dir short --holdout_fraction 0
 
+# a store that is looked at, with the tokenizer that is beside it or given
+expect 0 'share_of_end_tokens' "$kiln" inspect new/folder/all_text_document "${vocab[@]}" --documents 1-2
+grep -q '^  longest  *35$' out && grep -q '^text_bytes_per_token  *0.965' out && grep -q '^most_frequent' out &&
+    tail -10 out | diff - <(printf -- '--- document 1, 20 tokens\n# Title\n\n- x\n  - y\n<|endoftext|>\n--- document 2, 11 tokens\none\n\n  two <|endoftext|>\n') ||
+    fail "inspect: $(cat out)"
+expect 0 '"text": "one\n\n  two <|endoftext|>"' "$kiln" inspect new/folder/all_text_document "${vocab[@]}" --documents 2-2 --json
+expect 64 'needs the tokenizer' "$kiln" inspect new/folder/all_text_document --documents 1
+expect 0 '--- document 0' "$kiln" inspect split/train --documents 1
+expect 64 'is neither a number of documents nor a range' "$kiln" inspect split/train --documents 3-1
+expect 64 'the store has 6 documents' "$kiln" inspect split/train --documents 90-99
+expect 64 'and folder is a' "$kiln" inspect folder --documents 1
+
 # what is left out, by reason; a near duplicate differs in a word of thirty
 seq -s ' ' 30 >n1.txt
 sed 's/29/other/' n1.txt >n2.txt

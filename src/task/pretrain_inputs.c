@@ -124,8 +124,11 @@ static struct status find_vocab_beside(struct pretrain_inputs *in, const struct 
 
 static struct status no_data(const struct pretrain_options *o, const char *flag, const char *path)
 {
+    bool may_have = file_is_directory(path) && o->kind->has_too_many != NULL;
+    const char *many = may_have ? o->kind->has_too_many(path) : NULL;
     return status_error(STATUS_DATA, "%s %s %s: it needs %s", flag, path,
-                        o->run.names->of_prefix   ? "is not the PREFIX of PREFIX.idx and PREFIX.bin"
+                        many != NULL              ? many
+                        : o->run.names->of_prefix ? "is not the PREFIX of PREFIX.idx and PREFIX.bin"
                         : path != o->input_dir    ? o->kind->lacks
                         : file_is_directory(path) ? o->kind->lacks
                         : file_exists(path)       ? "is not a directory"

@@ -95,6 +95,8 @@ struct pretrain_kind {
 
     /* Parts of the message about data that none recognises: what a directory lacks, and what it should be. */
     const char *lacks, *wants;
+    /* What the data in a directory are instead, if they are too many; NULL: `lacks` says it. */
+    const char *(*has_too_many)(const char *directory);
 
     struct pretrain_sample sample;
 

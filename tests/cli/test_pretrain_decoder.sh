@@ -162,4 +162,12 @@ expect 64 'a gpt2 model is not computed in fp8' train gpt2 none --fp8
 expect 65 'fewer than a batch' train gpt2 none --train_batch_size 2000
 expect 65 'positions, fewer than' train gpt2 none --max_seq_length 64
 rm "$dir/store/train.bin"
-expect 65 'has no PREFIX.idx and PREFIX.bin, or several' train gpt2 none --eval_steps 0 --input_dir "$dir"
+expect 65 'has no PREFIX.idx and PREFIX.bin: it needs' train gpt2 none --eval_steps 0 --input_dir "$dir"
+cp "$0" "$dir/one.txt" # one document: tokens of it are held out
+store() { "$kiln" prepare --format gpt --input "$dir/one.txt" --vocab_file "$dir/store/tokenizer.json" --output_prefix "$1" 2>"$dir/err" || fail "$(cat "$dir/err")"; }
+store "$dir/single/a" && store "$dir/several/a" && store "$dir/several/b"
+expect 65 'has several stores (PREFIX.idx and PREFIX.bin), and none is named train or train_*' train gpt2 none --input_dir "$dir/several"
+expect 0 'has too few documents to hold some out: the last' train gpt2 none --input_dir "$dir/single" --dry_run
+rm "$dir"/several/*
+store "$dir/several/train" && store "$dir/several/heldout"
+expect 0 'several/train_text_document: ' train gpt2 none --input_dir "$dir/several" --dry_run

@@ -17,8 +17,9 @@
 #include <string.h>
 
 /* Shares of the documents for training, evaluation and test, where one store has all: those of the 13B
- * recipe. */
-#define SPLIT "949,50,1"
+ * recipe.  The first two, of 1,000, are those of the tokens where the documents are too few. */
+static const char default_split[] = "949,50,1";
+enum { TRAIN_SHARE = 949, HELDOUT_SHARE = 50 };
 
 enum part { PART_TRAIN, PART_HELDOUT, PART_TEST, N_PARTS };
 
@@ -76,15 +77,15 @@ static bool has_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, c
     return has_bin && file_exists(path);
 }
 
-/* The only store of a directory; false if there is none, or several. */
-static bool find_only_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory)
+/* The number of the stores in a directory whose names begin with `begin`, and the prefix of one. */
+static int count_stores(char prefix[PRETRAIN_PATH_BYTES], const char *directory, const char *begin)
 {
     char found[PRETRAIN_PATH_BYTES];
     int n = 0;
     DIR *dir = opendir(directory);
     for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
         const char *dot = strrchr(e->d_name, '.');
-        if (dot != NULL && strcmp(dot, ".idx") == 0 &&
+        if (dot != NULL && strcmp(dot, ".idx") == 0 && strncmp(e->d_name, begin, strlen(begin)) == 0 &&
             has_store(found, directory, e->d_name, (size_t)(dot - e->d_name))) {
             memcpy(prefix, found, sizeof found);
             n++;
@@ -93,14 +94,24 @@ static bool find_only_store(char prefix[PRETRAIN_PATH_BYTES], const char *direct
     if (dir != NULL) {
         closedir(dir);
     }
-    return n == 1;
+    return n;
 }
 
-/* The stores train and heldout are in one directory, or one store has both. */
+static const char *has_too_many(const char *directory)
+{
+    char prefix[PRETRAIN_PATH_BYTES];
+    return count_stores(prefix, directory, "") > 1
+               ? "has several stores (PREFIX.idx and PREFIX.bin), and none is named train or train_*"
+               : NULL;
+}
+
+/* The stores train and heldout, or train_* and heldout_*, are in one directory, or one store has both. */
 static bool find_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, bool heldout)
 {
     const char *name = heldout ? "heldout" : "train";
-    return has_store(prefix, directory, name, strlen(name)) || find_only_store(prefix, directory);
+    return has_store(prefix, directory, name, strlen(name)) ||
+           count_stores(prefix, directory, heldout ? "heldout_" : "train_") == 1 ||
+           count_stores(prefix, directory, "") == 1;
 }
 
 /* The last part of a path. */
@@ -154,13 +165,38 @@ static struct status set_bounds(struct gpt_set *g, enum part part, const char *s
     return status_ok();
 }
 
+/* Whether the default split leaves no documents to train on, or none held out: then tokens are split. */
+static bool has_few_documents(const struct gpt_set *g, const char *split)
+{
+    const int64_t *b = g->bounds;
+    return split == default_split && (b[PART_TRAIN] == b[PART_HELDOUT] || b[PART_HELDOUT] == b[PART_TEST]);
+}
+
+/* The last tokens are held out, enough for a window. */
+static void split_tokens(struct token_windows *w, const struct gpt_set *g, enum part part)
+{
+    int64_t n = g->store.index.n_tokens;
+    int64_t n_heldout = int_larger(n * HELDOUT_SHARE / (TRAIN_SHARE + HELDOUT_SHARE), w->length + 1);
+    int64_t n_train = int_larger(n - n_heldout, 0);
+    w->first = part == PART_TRAIN ? 0 : n_train;
+    w->end = part == PART_TRAIN ? n_train : part == PART_HELDOUT ? n : n_train;
+    if (part == PART_HELDOUT) {
+        log_info("%s has too few documents to hold some out: the last %" PRId64 " of its %" PRId64
+                 " tokens are held out",
+                 g->prefix, n - n_train, n);
+    }
+}
+
 /* Sets the range of tokens that is this part of the store.  STATUS_DATA: fewer than `least` windows. */
 static struct status set_range(struct token_windows *w, const struct gpt_set *g, enum part part,
-                               const char *split, int64_t least)
+                               const char *split, int64_t least, bool by_documents)
 {
     int64_t first = g->bounds[part], end = g->bounds[part + 1];
     w->first = indexed_offset(&g->store.index, first);
     w->end = indexed_offset(&g->store.index, end);
+    if (!by_documents && has_few_documents(g, split)) {
+        split_tokens(w, g, part);
+    }
     FAIL_IF(token_windows_count(w) < least, STATUS_DATA,
             "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s%s: fewer than a batch of %" PRId64
             " sequence%s of %" PRId64 " takes; give more text, or shorter sequences",
@@ -196,7 +232,7 @@ static const char *split_of(const struct pretrain_data *d, enum part part, const
     }
     bool is_shared = o->run.eval_steps > 0 && o->eval_input_dir == NULL &&
                      find_store(other, d->place, part == PART_TRAIN) && strcmp(other, prefix) == 0;
-    return is_shared ? SPLIT : NULL;
+    return is_shared ? default_split : NULL;
 }
 
 /* Whether a part has an order: training does, and evaluations that take a known number of samples. */
@@ -347,7 +383,7 @@ static struct status choose_samples(struct gpt_data *d, int i, const struct pret
     enum part part = part_of(data, in);
     const struct gpt_set *g = &d->sets[i];
     const char *split = split_of(data, part, g->prefix, in, o);
-    TRY(set_range(&d->windows[i], g, part, split, least_of(d, part, own)));
+    TRY(set_range(&d->windows[i], g, part, split, least_of(d, part, own), own->megatron_order));
     return is_ordered(part, own) ? order_samples(d, i, part, o) : status_ok();
 }
 
@@ -561,10 +597,9 @@ static struct status draw(struct buf *out, struct session *s, const char *prompt
 }
 
 #define DECODER                                                                                              \
-    .foreign_task = MODEL_TASK_CAUSAL_LM, .sources = sources,                                                \
-    .lacks = "has no PREFIX.idx and PREFIX.bin, or several",                                                 \
-    .wants = "a store of tokens in Megatron-LM's format", .task = task, .assume = assume,                    \
-    .sample = {.task = MODEL_TASK_CAUSAL_LM, .draw = draw}, .count_ngrams = count_ngrams
+    .foreign_task = MODEL_TASK_CAUSAL_LM, .sources = sources, .lacks = "has no PREFIX.idx and PREFIX.bin",   \
+    .has_too_many = has_too_many, .wants = "a store of tokens in Megatron-LM's format", .task = task,        \
+    .assume = assume, .sample = {.task = MODEL_TASK_CAUSAL_LM, .draw = draw}, .count_ngrams = count_ngrams
 
 const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
 const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};

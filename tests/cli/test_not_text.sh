@@ -39,8 +39,10 @@ unpacked() # FILE NAME command...: read as the text in it, except from standard 
 }
 unpacked text.gz "a gzip file" gzip -c text
 unpacked text.bz2 "a bzip2 file" bzip2 -c text
-make text.xz "an xz file" xz -c text
-make text.zst "a zstd file" zstd -qc text
+archive=unpacked
+"$kiln" doctor | grep '^archives  *libarchive' >/dev/null || archive=make # which unpacks these
+$archive text.xz "an xz file" xz -c text
+$archive text.zst "a zstd file" zstd -qc text
 make text.tar "a tar archive" tar cf - text
 make text.zip "a zip archive, or a document or model in one" zip -q - text
 make text.utf16 "UTF-16" iconv -f UTF-8 -t UTF-16 text

@@ -166,7 +166,7 @@ static struct status plan(struct group *g, const struct embed_args *a)
     TRY(embed_plan_make(&g->plan, g->s, &o));
     embed_plan_describe(&line, &g->plan);
     log_info("vectors: %s (%s%s)", buf_text(&line),
-             g->s->sentence->found ? "modules.json" : "no modules.json: kiln's choice",
+             g->s->sentence->found ? "modules.json" : "no modules.json: as sentence-transformers",
              asked ? ", and the flags" : "");
     buf_fini(&line);
     return status_ok();
@@ -216,8 +216,9 @@ const struct command command_embed = {
                "line of output: a JSON array with all digits of fp32. The scalar product of two normalised "
                "vectors is the cosine of their angle. The files of sentence-transformers beside the model "
                "(modules.json, 1_Pooling, sentence_bert_config.json, config_sentence_transformers.json) say "
-               "how vectors are made; without them a vector is the normalised mean over all tokens. A line "
-               "on standard error says which. Longer texts are cut, and counted in a warning.",
+               "how vectors are made; without them a vector is the mean over all tokens, as in "
+               "sentence-transformers. "
+               "A line on standard error says which. Longer texts are cut, and counted in a warning.",
     .positional_usage = "[TEXT...]",
     .max_positional = 1000,
     .options = options,

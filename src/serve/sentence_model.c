@@ -402,7 +402,6 @@ static struct status open_all(struct sentence_model *m, const char *path)
     m->found = file_exists(modules);
     if (!m->found) {
         m->poolings[m->n_poolings++] = SENTENCE_MEAN;
-        m->layers[m->n_layers++].normalize = true;
         return status_ok();
     }
     TRY(read_modules(m, path, modules));

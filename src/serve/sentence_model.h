@@ -62,7 +62,7 @@ struct sentence_model {
     json_t *config;     /* config_sentence_transformers.json, or NULL */
 };
 
-/* Reads the files in the model directory `path`; without a modules.json: the mean, normalised.
+/* Reads the files in the model directory `path`; without a modules.json: the mean.
  * STATUS_DATA names the file, the key and what is not supported; STATUS_NUMERIC names the weight that is not
  * finite. */
 struct status sentence_model_open(struct sentence_model *m, const char *path);

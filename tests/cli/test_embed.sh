@@ -21,7 +21,8 @@ said prompts 'pooling mean, normalised, at most 40 tokens, prompt "cab ", which 
 said mean 'pooling max, at most 5 tokens' --pooling max --no_normalize --max_seq_length 5
 said max 'pooling max, normalised, at most 40 tokens' --normalize
 mv "$dir/mean/modules.json" "$dir/mean/aside"
-said mean 'pooling mean, normalised, at most 40 tokens'
+said mean 'pooling mean, at most 40 tokens'
+said mean 'pooling mean, normalised, at most 40 tokens' --normalize
 grep -q 'no modules.json' "$dir/log" || fail "nothing about modules.json: $(cat "$dir/log")"
 mv "$dir/mean/aside" "$dir/mean/modules.json"
 

@@ -21,8 +21,8 @@ diff <(find whole shards -type f | LC_ALL=C sort) <(sed 's/^[^ ]*  //' "$golden/
 # vectors within 1e-5 of those in float64, as in check_transformers.py
 for pooling in mean cls; do
     for normalize in yes no; do
-        flags=()
-        [ $normalize = yes ] || flags=(--no_normalize)
+        flags=(--no_normalize)
+        [ $normalize = no ] || flags=(--normalize)
         awk -F'\t' -v p=$pooling -v n=$normalize '$1 == p && $2 == n' "$golden/embeddings.txt" >wanted
         [ "$(wc -l <wanted)" -ge 8 ] || fail "$(wc -l <wanted) texts"
         cut -f3 wanted | "$kiln" embed --model from/encoder --pooling $pooling "${flags[@]}" 2>/dev/null >actual

@@ -155,6 +155,9 @@ int32_t kiln_model_special(const struct kiln_model *model, enum kiln_special whi
 /* What the model answers: bit 1 << task for each enum kiln_task that kiln_session_open opens. */
 unsigned kiln_model_tasks(const struct kiln_model *model);
 
+/* The name of a label, of "id2label", borrowed from the model; NULL for a number that is no label of it. */
+const char *kiln_model_label(const struct kiln_model *model, int64_t id);
+
 /* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
  * has no head for the task, and the message names the model's class; or it makes vectors in a way that kiln
  * does not support. */
@@ -317,6 +320,7 @@ struct kiln_label {
     int64_t id;       /* in the order of the model's "id2label" */
     const char *name; /* NUL-terminated, part of the result */
     double score;     /* the probability, or the number */
+    double logit;     /* what the model computed, of which the score is made */
     bool holds;       /* KILN_ONE_LABEL: the most probable; KILN_ANY_LABELS: over one half; else always */
 };
 
@@ -366,6 +370,25 @@ struct kiln_tags {
 struct kiln_status kiln_tag(struct kiln_session *session, struct kiln_tags *tags,
                             const struct kiln_sentence *sentences, size_t n_sentences);
 void kiln_tags_free(struct kiln_tags *tags);
+
+/* ---- KILN_EMBED, KILN_TAG: numbers of each token ---- */
+
+struct kiln_rows {
+    float *values;             /* [n, width] */
+    struct kiln_token *tokens; /* [n]; NULL from kiln_embed_tokens */
+    int64_t n, width;
+};
+
+/* KILN_EMBED: the last layer's output for each token of a text, special tokens included, neither pooled nor
+ * scaled. A text with too many tokens is cut. */
+struct kiln_status kiln_embed_tokens(struct kiln_session *session, struct kiln_rows *rows, const char *text,
+                                     size_t n);
+
+/* KILN_TAG: the logits of all labels, in their order, for each token of a text, special tokens left out.  A
+ * text of any length is read in windows that overlap. */
+struct kiln_status kiln_tag_tokens(struct kiln_session *session, struct kiln_rows *rows, const char *text,
+                                   size_t n);
+void kiln_rows_free(struct kiln_rows *rows);
 
 /* ---- KILN_GENERATE: what follows a text ---- */
 

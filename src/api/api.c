@@ -214,6 +214,14 @@ const char *kiln_model_piece(const struct kiln_model *model, int32_t id, size_t 
                                                         : tokenizer_piece(model->weights.tokenizer, id, n);
 }
 
+const char *kiln_model_label(const struct kiln_model *model, int64_t id)
+{
+    const struct model_labels *labels = model == NULL ? NULL : &model->weights.model->labels;
+    return labels == NULL || labels->names == NULL || id < 0 || id >= labels->n
+               ? NULL
+               : label_names_get(labels->names, id);
+}
+
 _Static_assert((int)KILN_TOKEN_PAD == SPECIAL_PAD && (int)KILN_TOKEN_UNKNOWN == SPECIAL_UNKNOWN &&
                    (int)KILN_TOKEN_CLS == SPECIAL_CLASS && (int)KILN_TOKEN_SEP == SPECIAL_SEPARATOR &&
                    (int)KILN_TOKEN_MASK == SPECIAL_MASK && (int)KILN_TOKEN_BEGIN == SPECIAL_BEGIN &&

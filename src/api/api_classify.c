@@ -24,6 +24,7 @@ static struct status take_labels(struct kiln_labels *out, const struct model_lab
         labels[i] = (struct kiln_label){.id = from->label,
                                         .name = names + (name - model->names->text.data),
                                         .score = from->score,
+                                        .logit = from->logit,
                                         .holds = from->holds};
     }
     *out = (struct kiln_labels){.labels = labels,

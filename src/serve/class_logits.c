@@ -60,7 +60,7 @@ void class_logits_read(struct class_reading *out, const float *logits, const str
         sum += exp(logits[k] - (double)logits[best]);
     }
     for (int64_t k = 0; k < model->n; k++) {
-        out[k] = (struct class_reading){.label = k, .score = logits[k], .holds = true};
+        out[k] = (struct class_reading){.label = k, .logit = logits[k], .score = logits[k], .holds = true};
         if (model->problem == PROBLEM_SINGLE_LABEL) {
             out[k].score = exp(logits[k] - (double)logits[best]) / sum;
             out[k].holds = k == best;

@@ -29,6 +29,7 @@ struct request class_logits_request(struct class_logits *l);
 /* A model's prediction for one of its labels. */
 struct class_reading {
     int64_t label;
+    double logit;
     /* the probability among all labels, or of this one alone (PROBLEM_MULTI_LABEL), or the number itself */
     double score;
     /* the most probable label, the first of equals; or a probability over one half; or a number */

@@ -1,8 +1,6 @@
 /* hub_tag: token_classification. Tokens become entities as in transformers' TokenClassificationPipeline, with
- * its "aggregation_strategy"; a text of any length is read completely. */
-#include "core/integers.h"
-#include "serve/class_logits.h"
-#include "serve/session.h"
+ * its "aggregation_strategy"; a text of any length is read completely (serve/tag_text.h). */
+#include "serve/tag_text.h"
 #include "service/hub_tasks.h"
 #include "service/token_text.h"
 
@@ -17,76 +15,9 @@ struct tag_options {
     int64_t strategy, stride;
 };
 
-/* A text as a job (serve/request.h).  One that is longer than the model reads is read in windows that
- * overlap; a token counts where it has more of the text on both sides. */
-struct tag_text_job {
-    struct request request;
-    const struct model_labels *labels; /* labels of the session's model, borrowed */
-    struct token_list tokens;          /* tokens of the text, without special tokens */
-    int64_t room, stride;              /* tokens of a window, and of its overlap with the next */
-    int64_t n_before;                  /* special tokens before them */
-    struct encoded_texts windows;
-    struct class_logits logits;
-};
-
-/* The window to which a token belongs: each begins `room - stride` after the one before, and half of what two
- * have in common belongs to either. */
-static int64_t window_of(const struct tag_text_job *j, int64_t token)
-{
-    int64_t w = (token - j->stride / 2) / (j->room - j->stride);
-    return int_smaller(int_larger(w, 0), j->windows.n - 1);
-}
-
-/* The logits of a token, [labels->n]. */
-static const float *token_logits(const struct tag_text_job *j, int64_t token)
-{
-    int64_t w = window_of(j, token), first = w * (j->room - j->stride);
-    return class_logits_get(&j->logits, w) + (j->n_before + token - first) * j->logits.n_labels;
-}
-
-static struct status add_windows(struct tag_text_job *j)
-{
-    struct encoded_texts *w = &j->windows;
-    struct token_range window = {0};
-    int64_t n = (int64_t)j->tokens.n;
-    for (int64_t i = 0; i < n; i++) {
-        FAIL_IF(!id_list_append(&w->ids, j->tokens.tokens[i].id), STATUS_MEMORY,
-                "out of memory for the tokens of a text");
-    }
-    while (encoded_texts_next_window(&window, n, j->room, j->room - j->stride)) {
-        TRY(encoded_texts_add_tokens(w, window, NULL));
-    }
-    return n > 0 ? status_ok() : encoded_texts_add_tokens(w, window, NULL);
-}
-
-/* Makes the job of a text.  `stride` < 0: a quarter of a window.  STATUS_USAGE: it is as long as a window. */
-static struct status make_job(struct tag_text_job *j, const struct session *s,
-                              struct tokenizer_scratch *scratch, const struct text_bytes *text,
-                              int64_t stride)
-{
-    const struct input_form *form = &s->frame.one;
-    int64_t room = s->max_length - input_form_n_special(form);
-    *j = (struct tag_text_job){.labels = &s->model->labels,
-                               .room = room,
-                               .stride = stride < 0 ? room / 4 : stride,
-                               .n_before = form->before.n};
-    FAIL_IF(j->stride >= room, STATUS_USAGE, "a stride of %lld tokens is not less than the %lld of a window",
-            (long long)j->stride, (long long)room);
-    TRY(encoded_texts_init(&j->windows, s->tokenizer, s->max_length, "a text to label"));
-    j->windows.of_tokens = true;
-    TRY(tokenizer_encode(scratch, &j->tokens, text->bytes, text->n));
-    TRY(add_windows(j));
-    TRY(class_logits_init(&j->logits, &j->windows, j->labels->n));
-    j->request = class_logits_request(&j->logits);
-    return status_ok();
-}
-
 static void fini(void *job)
 {
-    struct tag_text_job *j = job;
-    class_logits_fini(&j->logits);
-    encoded_texts_fini(&j->windows);
-    token_list_fini(&j->tokens);
+    tag_text_job_fini(job);
 }
 
 /* ---- a text's tokens ---- */
@@ -126,7 +57,7 @@ static void set_scores(struct tagged_text *t)
     struct class_reading *all = calloc((size_t)labels.n, sizeof *all);
     labels.problem = PROBLEM_SINGLE_LABEL;
     for (int64_t i = 0; all != NULL && i < t->n; i++) {
-        class_logits_read(all, token_logits(t->job, i), &labels);
+        class_logits_read(all, tag_text_logits(t->job, i), &labels);
         for (int64_t k = 0; k < labels.n; k++) {
             t->scores[i * labels.n + k] = all[k].score;
         }
@@ -334,7 +265,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     const struct tag_options *o = options;
     struct text_bytes text = call_text(input);
     FAIL_IF(text.bytes == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
-    TRY(make_job(j, &c->model->sessions[ANSWER_TAG], scratch, &text, o->stride));
+    TRY(tag_text_job_make(j, &c->model->sessions[ANSWER_TAG], scratch, &text, o->stride));
     c->n_characters += call_characters(text.bytes, text.n);
     c->n_tokens += j->windows.n_rows;
     return status_ok();

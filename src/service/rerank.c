@@ -33,7 +33,8 @@ static void rank(struct classify_call *k)
     }
     struct class_reading *ranked = r->ranked;
     for (size_t i = 0; i < k->n; i++) {
-        ranked[i] = (struct class_reading){(int64_t)i, classify_call_logits(k, (int64_t)i)[0], false};
+        ranked[i] =
+            (struct class_reading){.label = (int64_t)i, .score = classify_call_logits(k, (int64_t)i)[0]};
     }
     classify_call_sort(ranked, k->n);
     for (size_t i = 0; i < k->n; i++) {

@@ -103,6 +103,30 @@ static void test_embed(void)
     }
 }
 
+/* A bare model's vector of a text is the mean of its tokens'. */
+static void test_embed_tokens(void)
+{
+    struct kiln_model *m = open_model(models[0]);
+    struct kiln_session *s = open_session(m, KILN_EMBED);
+    struct kiln_text text = {texts[0], lengths[0]};
+    struct kiln_vectors v;
+    struct kiln_rows r;
+    EXPECT_KILN_OK(kiln_embed(s, &v, &text, 1, NULL));
+    EXPECT_KILN_OK(kiln_embed_tokens(s, &r, texts[0], lengths[0]));
+    EXPECT(r.width == v.width && r.n > 2, "%lld tokens of %lld numbers", (long long)r.n, (long long)r.width);
+    for (int64_t c = 0; c < r.width; c++) {
+        double sum = 0;
+        for (int64_t i = 0; i < r.n; i++) {
+            sum += r.values[i * r.width + c];
+        }
+        EXPECT_NEAR(sum / (double)r.n, v.values[c], 1e-6);
+    }
+    kiln_rows_free(&r);
+    kiln_vectors_free(&v);
+    kiln_session_close(s);
+    kiln_model_close(m);
+}
+
 static void test_fill(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -489,6 +513,7 @@ int main(int argc, char **argv)
     make_models();
     EXPECT(strcmp(kiln_version(), KILN_VERSION) == 0, "version %s", kiln_version());
     test_embed();
+    test_embed_tokens();
     test_fill();
     test_ask();
     test_tokenize();

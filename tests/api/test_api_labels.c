@@ -293,6 +293,36 @@ static void test_tag(void)
     buf_fini(&got);
 }
 
+/* The first token of a word has the word's label, by its logits, and its place in the text. */
+static void test_tag_tokens(void)
+{
+    static const char text[] = "a mad dog had a cab";
+    struct kiln_session *s = open_session("tokens", KILN_TAG);
+    struct kiln_text all[] = {text_of("a"),   text_of("mad"), text_of("dog"),
+                              text_of("had"), text_of("a"),   text_of("cab")};
+    struct kiln_tags tags;
+    struct kiln_rows r;
+    int64_t word = 0;
+    EXPECT_KILN_OK(kiln_tag(s, &tags, &(struct kiln_sentence){all, 6}, 1));
+    EXPECT_KILN_OK(kiln_tag_tokens(s, &r, text, sizeof text - 1));
+    for (int64_t i = 0; i < r.n; i++) {
+        size_t at = r.tokens[i].start;
+        if (at > 0 && text[at - 1] != ' ') {
+            continue;
+        }
+        double sum = 0, best = r.values[i * r.width + tags.words[word].id];
+        for (int64_t k = 0; k < r.width; k++) {
+            sum += exp(r.values[i * r.width + k] - best);
+        }
+        EXPECT_NEAR(1 / sum, tags.words[word].probability, ROUNDING);
+        word++;
+    }
+    EXPECT(word == tags.n, "%lld words of %lld have a token", (long long)word, (long long)tags.n);
+    kiln_rows_free(&r);
+    kiln_tags_free(&tags);
+    kiln_session_close(s);
+}
+
 /* A word may be any bytes: one without a piece is unknown, and a NUL ends none. */
 static void test_odd_words(void)
 {
@@ -356,6 +386,7 @@ int main(void)
     test_classify("multi", KILN_ANY_LABELS, true);
     test_classify("regression", KILN_NUMBERS, false);
     test_tag();
+    test_tag_tokens();
     test_odd_words();
     test_errors();
     EXPECT_OK(file_remove_tree(directory));

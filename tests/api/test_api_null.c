@@ -93,6 +93,8 @@ static void null_model(void)
     EXPECT(kiln_model_piece(NULL, 0, &n) == NULL && n == 0, "a piece of no model");
     EXPECT(kiln_model_piece(model, 5, NULL) == NULL, "a piece without its length");
     EXPECT(kiln_model_piece(model, 5, &n) != NULL && n > 0, "no piece");
+    EXPECT(kiln_model_label(NULL, 0) == NULL && kiln_model_label(model, 0) == NULL,
+           "a label of no classifier");
 }
 
 static void null_session_open(void)
@@ -204,6 +206,27 @@ static void null_tag(void)
     EXPECT(kiln_tag(tag, &t, &gap, 1).code == KILN_OK && t.n == 1, "an empty word");
     kiln_tags_free(&t);
     kiln_tags_free(NULL);
+}
+
+static void null_rows(void)
+{
+    struct kiln_rows r = {.n = 3};
+    expect_usage(kiln_embed_tokens(NULL, &r, "a", 1), "session");
+    EXPECT_EMPTY(r);
+    expect_usage(kiln_tag_tokens(NULL, &r, "a", 1), "session");
+    expect_usage(kiln_embed_tokens(embed, NULL, "a", 1), "rows");
+    expect_usage(kiln_tag_tokens(tag, NULL, "a", 1), "rows");
+    r.n = 3;
+    expect_usage(kiln_embed_tokens(embed, &r, NULL, 1), "text");
+    EXPECT_EMPTY(r);
+    expect_usage(kiln_tag_tokens(tag, &r, NULL, 1), "text");
+    expect_usage(kiln_tag_tokens(embed, &r, "a", 1), "cannot tag");
+    EXPECT(kiln_embed_tokens(embed, &r, NULL, 0).code == KILN_OK && r.n == 2,
+           "an empty text has special tokens");
+    kiln_rows_free(&r);
+    EXPECT(kiln_tag_tokens(tag, &r, NULL, 0).code == KILN_OK && r.n == 0, "an empty text has no token");
+    kiln_rows_free(&r);
+    kiln_rows_free(NULL);
 }
 
 static void null_generate(void)
@@ -346,6 +369,7 @@ static const struct {
     {"kiln_model_tasks", null_model},
     {"kiln_decode", null_decode},
     {"kiln_string_free", null_decode},
+    {"kiln_model_label", null_model},
     {"kiln_session_open", null_session_open},
     {"kiln_session_close", null_session},
     {"kiln_session_cancel", null_session},
@@ -362,6 +386,9 @@ static const struct {
     {"kiln_labels_free", null_classify},
     {"kiln_tag", null_tag},
     {"kiln_tags_free", null_tag},
+    {"kiln_embed_tokens", null_rows},
+    {"kiln_tag_tokens", null_rows},
+    {"kiln_rows_free", null_rows},
     {"kiln_generate", null_generate},
     {"kiln_continuations_free", null_generate},
     {"kiln_generator_open", null_generator},

@@ -1,0 +1,345 @@
+"""Models with the methods that sentence-transformers and transformers have."""
+import ctypes
+import json
+import logging
+import os
+import queue
+import threading
+
+import numpy as np
+
+from ._library import C, S, Model, bytes_of, characters, encode, encode_all, error_of, lib, options, result
+from ._progress import batches
+
+
+def _listed(texts, name):
+    """(texts as a list, whether there was one alone)."""
+    if isinstance(texts, str):
+        return [texts], True
+    if texts is None or isinstance(texts, (bytes, dict)) or not hasattr(texts, "__iter__"):
+        raise TypeError(f"{name} is {texts!r:.60}, but must be a string or a list of strings")
+    return list(texts), False
+
+
+def _shown(show):
+    """Whether progress is shown: as in sentence-transformers, by default where the log is verbose."""
+    return logging.getLogger("kiln").getEffectiveLevel() <= logging.INFO if show is None else show
+
+
+def _tensor(array, wanted):
+    """The array, or a tensor of PyTorch."""
+    if not wanted:
+        return array
+    import torch  # asked for by the caller: kiln itself needs numpy alone
+
+    return torch.from_numpy(array)
+
+
+def _numbers(values, name):
+    """Vectors as an array of fp32 [n, width]."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} is an array of {array.dtype}, but must be one of numbers")
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} has the shape {array.shape}, but must be [n, width] or [width]")
+    return np.atleast_2d(array.astype(np.float32, copy=False))
+
+
+def read_config(path, name="config.json"):
+    """A file of the model directory; {} if there is none."""
+    try:
+        with open(os.path.join(path, name), encoding="utf-8") as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return {}
+
+
+class SentenceTransformer:
+    """A model that makes vectors of texts.  The files of sentence-transformers beside it say how; without them a vector is the mean over all
+    tokens, not scaled.  Threads may share one.
+
+        model = kiln.SentenceTransformer("all-MiniLM-L6-v2")    # a directory
+        model.encode(["a cat", "a small cat"])                  # float32 [2, 384]"""
+
+    def __init__(self, model_name_or_path, device=None, prompts=None, default_prompt_name=None, similarity_fn_name=None,
+                 truncate_dim=None, dtype=None):
+        self._model = Model(model_name_or_path, device, dtype)
+        config = read_config(self._model.path, "config_sentence_transformers.json")
+        self.prompts = {**config.get("prompts", {}), **(prompts or {})}
+        self.default_prompt_name = default_prompt_name or config.get("default_prompt_name")
+        self.similarity_fn_name = similarity_fn_name or config.get("similarity_fn_name") or "cosine"
+        self.truncate_dim = truncate_dim
+        self.max_seq_length = None  # set it to read fewer tokens, or more
+        self.tokenizer = Tokenizer(self._model)
+
+    def get_sentence_embedding_dimension(self):
+        """Numbers in a vector."""
+        width = lib.kiln_model_width(self._model.handle)
+        return min(width, self.truncate_dim or width)
+
+    get_embedding_dimension = get_sentence_embedding_dimension
+
+    def _prompt(self, name, prompt):
+        name = None if prompt is not None else name or self.default_prompt_name
+        if name is None:
+            return prompt or ""
+        if name not in self.prompts:
+            raise ValueError(f"the model has no prompt {name!r}; it has {', '.join(map(repr, self.prompts)) or 'none'}")
+        return self.prompts[name]
+
+    def encode(self, sentences, prompt_name=None, prompt=None, batch_size=32, show_progress_bar=None,
+               output_value="sentence_embedding", precision="float32", convert_to_numpy=True, convert_to_tensor=False,
+               device=None, normalize_embeddings=False):
+        """Vectors of texts: float32 [n, width], or [width] for a single string.
+
+        prompt, prompt_name    text, or one of model.prompts, to put before each
+        show_progress_bar      count batches of batch_size; kiln batches texts by itself
+        output_value           "sentence_embedding"; "token_embeddings": a list of [tokens, hidden size], special tokens included
+        convert_to_tensor      a tensor of PyTorch
+        normalize_embeddings   scale vectors to length 1"""
+        texts, alone = _listed(sentences, "sentences")
+        if precision not in (None, "float32"):
+            raise ValueError(f"precision is {precision!r}, but kiln gives 'float32' only")
+        if output_value not in ("sentence_embedding", "token_embeddings"):
+            raise ValueError(f"output_value is {output_value!r}, but must be 'sentence_embedding' or 'token_embeddings'")
+        prompt = self._prompt(prompt_name, prompt)
+        if output_value == "token_embeddings":
+            rows = [_tensor(token_vectors(self._model, prompt + t), convert_to_tensor) for t in map(_checked, texts)]
+            return rows[0] if alone else rows
+        parts = [self._vectors(part, prompt, normalize_embeddings and self.truncate_dim is None)
+                 for part in batches(texts, batch_size, "Batches", _shown(show_progress_bar))]
+        vectors = np.concatenate(parts)[:, :self.truncate_dim]
+        if normalize_embeddings and self.truncate_dim is not None:
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        if not convert_to_numpy and not convert_to_tensor:
+            return list(vectors)
+        return _tensor(vectors[0] if alone else vectors, convert_to_tensor)
+
+    def _vectors(self, texts, prompt, normalize):
+        data = encode_all(texts, "sentences")
+        o = options("embed", prompt=prompt.encode(), max_tokens=self.max_seq_length, length=C.LENGTH_1 if normalize else None)
+        with self._model.session(C.EMBED) as s, result("vectors", "vectors") as r:
+            s.call(lib.kiln_embed, ctypes.byref(r), data, len(data), ctypes.byref(o))
+            if r.n == 0:
+                return np.zeros((0, lib.kiln_model_width(self._model.handle)), np.float32)
+            return np.ctypeslib.as_array(r.values, (r.n, r.width)).copy()
+
+    def similarity(self, embeddings1, embeddings2):
+        """How similar each vector of one list is to each of the other: float32 [n1, n2]; the model's own measure, or the cosine."""
+        return self._similarity(_numbers(embeddings1, "embeddings1")[:, None], _numbers(embeddings2, "embeddings2")[None])
+
+    def similarity_pairwise(self, embeddings1, embeddings2):
+        """How similar the vectors of two lists are, one by one: float32 [n]."""
+        a, b = _numbers(embeddings1, "embeddings1"), _numbers(embeddings2, "embeddings2")
+        if len(a) != len(b):
+            raise ValueError(f"embeddings1 has {len(a)} vectors, and embeddings2 {len(b)}")
+        return self._similarity(a, b)
+
+    def _similarity(self, a, b):
+        if a.shape[-1] != b.shape[-1]:
+            raise ValueError(f"embeddings1 has vectors of {a.shape[-1]} numbers, and embeddings2 of {b.shape[-1]}")
+        kind = self.similarity_fn_name
+        if kind in ("manhattan", "euclidean"):
+            d = a - b
+            return -np.abs(d).sum(-1) if kind == "manhattan" else -np.sqrt((d * d).sum(-1))
+        if kind not in ("cosine", "dot"):
+            raise ValueError(f"similarity_fn_name is {kind!r}, but must be cosine, dot, euclidean or manhattan")
+        if kind == "cosine":
+            a, b = (v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-12) for v in (a, b))
+        return a[:, 0] @ b[0].T if a.ndim == 3 else (a * b).sum(-1)
+
+
+def _checked(text):
+    encode(text)
+    return text
+
+
+def token_vectors(model, text):
+    """The last layer's output for each token, special ones included: float32 [tokens, hidden size]."""
+    data = encode(text)
+    with model.session(C.EMBED) as s, result("rows", "rows") as r:
+        s.call(lib.kiln_embed_tokens, ctypes.byref(r), data, len(data))
+        return np.ctypeslib.as_array(r.values, (r.n, r.width)).copy()
+
+
+def label_logits(model, texts, pairs=None):
+    """What a classifier computes, float64 [n, labels] in the order of its labels, and the kind of these, of enum kiln_problem."""
+    first = encode_all(texts, "texts")
+    second = None if pairs is None else encode_all(pairs, "pairs")
+    with model.session(C.CLASSIFY) as s, result("labels", "labels") as r:
+        s.call(lib.kiln_classify, ctypes.byref(r), first, second, len(first))
+        logits = np.zeros((r.n, r.n_labels))
+        for i in range(r.n * r.n_labels):
+            logits[i // r.n_labels, r.labels[i].id] = r.labels[i].logit
+        return logits, r.problem
+
+
+def join_pieces(pieces):
+    """Pieces of WordPiece as a text, as tokenizers' decoder makes it."""
+    return "".join(p[2:] if p.startswith("##") and i else p if i == 0 or p in (".", "?", "!", ",") else " " + p
+                   for i, p in enumerate(pieces))
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class CrossEncoder:
+    """A model that scores pairs of texts, as rerankers and NLI models do.  Threads may share one.
+
+        model = kiln.CrossEncoder("ms-marco-MiniLM-L6-v2")      # a directory
+        model.predict([("who?", "a man"), ("who?", "a cat")])   # float32 [2]
+        model.rank("who?", ["a man", "a cat"])                  # [{"corpus_id": 0, "score": 0.9}, ...]"""
+
+    def __init__(self, model_name_or_path, device=None, dtype=None):
+        self._model = Model(model_name_or_path, device, dtype)
+        self.config = read_config(self._model.path)
+        self.num_labels = len(self._model.labels())
+        if self.num_labels == 0:
+            raise error_of(65, f"{self._model.path} is no cross-encoder: the model has no classifier of texts")
+        named = self.config.get("sentence_transformers", {}).get("activation_fn") or \
+            self.config.get("sbert_ce_default_activation_function") or ("Sigmoid" if self.num_labels == 1 else "Identity")
+        self._activation = {"Sigmoid": sigmoid, "Identity": lambda x: x}.get(str(named).rsplit(".", 1)[-1])
+        if self._activation is None:
+            raise error_of(65, f"the model's activation is {named}, but kiln has Sigmoid and Identity")
+
+    def predict(self, sentences, batch_size=32, show_progress_bar=None, activation_fct=None, apply_softmax=False,
+                convert_to_numpy=True, convert_to_tensor=False):
+        """Scores of pairs: float32 [n], or [n, labels] for a model of several labels; of a single pair without the first dimension.
+
+        activation_fct   a function of the logits, [n, labels], instead of the model's: a sigmoid for one label
+        apply_softmax    for several labels: probabilities"""
+        pairs, alone = _listed(sentences, "sentences")
+        if pairs and all(isinstance(p, str) for p in pairs) and len(pairs) == 2:
+            pairs, alone = [pairs], True
+        for i, pair in enumerate(pairs):
+            if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+                raise TypeError(f"sentences[{i}] is {pair!r:.60}, but must be a pair of strings")
+        parts = [label_logits(self._model, [p[0] for p in part], [p[1] for p in part])[0]
+                 for part in batches(pairs, batch_size, "Batches", _shown(show_progress_bar))]
+        scores = (activation_fct or self._activation)(np.concatenate(parts).astype(np.float32))
+        if apply_softmax and self.num_labels > 1:
+            scores = softmax(scores)
+        scores = np.asarray(scores, np.float32)
+        scores = scores[:, 0] if self.num_labels == 1 else scores
+        scores = scores[0] if alone else scores
+        return _tensor(scores, True) if convert_to_tensor else scores if convert_to_numpy else list(scores)
+
+    def rank(self, query, documents, top_k=None, return_documents=False, batch_size=32, show_progress_bar=None,
+             activation_fct=None, apply_softmax=False):
+        """Documents by their score for a query, the best first: [{"corpus_id": int, "score": float, "text": str if return_documents}]."""
+        if self.num_labels != 1:
+            raise ValueError(f"rank needs a model of one label, and this one has {self.num_labels}")
+        documents, _ = _listed(documents, "documents")
+        scores = self.predict([(query, d) for d in documents], batch_size, show_progress_bar, activation_fct, apply_softmax)
+        order = np.argsort(-scores, kind="stable")[:top_k]
+        return [{"corpus_id": int(i), "score": float(scores[i]), **({"text": documents[i]} if return_documents else {})}
+                for i in order]
+
+
+class CausalLM:
+    """A decoder: GPT-2 or BLOOM.  Threads may share one.
+
+        lm = kiln.CausalLM("gpt2")                               # a directory
+        lm.generate("The king", max_new_tokens=20)               # " of ..."
+        for piece in lm.stream("The king"): print(piece, end="")
+        lm.score(["The king slept."])                            # [[-3.2, -1.1, -2.5]]"""
+
+    def __init__(self, path, device=None, dtype=None):
+        self._model = path if isinstance(path, Model) else Model(path, device, dtype)
+        self.tokenizer = Tokenizer(self._model)
+        with self._model.session(C.GENERATE):  # a model of another family is told now
+            pass
+
+    @staticmethod
+    def _options(stop, **values):
+        o = options("generate", **values)
+        stops = [encode(s, "stop") for s in _listed(stop or [], "stop")[0]]
+        o.stops, o.n_stops = (ctypes.c_char_p * len(stops))(*stops), len(stops)
+        return o
+
+    def generate(self, prompts, max_new_tokens=64, temperature=1.0, top_k=50, top_p=1.0, repetition_penalty=1.0, seed=42,
+                 stop=None, ignore_end=False):
+        """What follows each prompt: a string, or a list of strings for a list.
+
+        temperature         divides the logits; 0: always the most probable token
+        top_k, top_p        the most probable tokens that may be chosen; 0, 1: all
+        repetition_penalty  makes tokens that were there less probable; 1: off
+        stop                a string, or several, before which a text ends
+        seed                each prompt of a call has its own stream of choices"""
+        texts, alone = _listed(prompts, "prompts")
+        o = self._options(stop, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+                          repetition_penalty=repetition_penalty, seed=seed, ignore_end=ignore_end)
+        data = encode_all(texts, "prompts")
+        with self._model.session(C.GENERATE) as s, result("continuations", "continuations") as r:
+            s.call(lib.kiln_generate, ctypes.byref(r), data, len(data), ctypes.byref(o))
+            out = [bytes_of(t, "text", t.n).decode("utf-8", "replace") for t in r.texts[:r.n]]
+        return out[0] if alone else out
+
+    def stream(self, prompt, max_new_tokens=64, temperature=1.0, top_k=50, top_p=1.0, repetition_penalty=1.0, seed=42, stop=None,
+               ignore_end=False):
+        """What follows a prompt, piece by piece as it is made.  Closing the generator ends the text."""
+        o = self._options(stop, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+                          repetition_penalty=repetition_penalty, seed=seed, ignore_end=ignore_end)
+        return self._stream(encode_all([prompt], "prompt"), o)
+
+    def _stream(self, data, o):
+        pieces, closed = queue.SimpleQueue(), threading.Event()
+
+        def told(_context, _text, _token, bytes_, n):
+            if n:
+                pieces.put(ctypes.string_at(bytes_, n).decode("utf-8", "replace"))
+            return not closed.is_set()
+
+        def work():
+            try:
+                with self._model.session(C.GENERATE) as s, result("continuations", "continuations") as r:
+                    lib.kiln_generate(s.handle, ctypes.byref(r), data, 1, ctypes.byref(o))
+                pieces.put(None)
+            except Exception as e:  # raised where the pieces are read
+                pieces.put(e)
+
+        o.told = type(o.told)(told)
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            while isinstance(piece := pieces.get(), str):
+                yield piece
+            if piece is not None:
+                raise piece
+        finally:
+            closed.set()
+            worker.join()
+
+
+class Tokenizer:
+    """The tokenizer of a model directory.
+
+        t = kiln.Tokenizer("gpt2")
+        t.tokenize("The king")       # ["The", "Ġking"]
+        t.encode("The king")         # [464, 5822]
+        t.decode([464, 5822])        # "The king" """
+
+    def __init__(self, model):
+        self._model = model if isinstance(model, Model) else Model(model)
+
+    @property
+    def vocab_size(self):
+        """Number of ids."""
+        return lib.kiln_model_vocab_size(self._model.handle)
+
+    def __len__(self):
+        return self.vocab_size
+
+    def tokenize(self, text):
+        """The pieces of a text, without special tokens."""
+        return self.convert_ids_to_tokens(self._model.tokens(text)[0])
+
+    def convert_ids_to_tokens(self, ids):
+        """The piece of an id, or of each of a list."""
+        return self._model.piece(ids) if isinstance(ids, int) else [self._model.piece(int(i)) for i in ids]

@@ -26,7 +26,7 @@ def _kind(name, code, *bases):
 _KINDS = {kind.code: kind for kind in (
     _kind("UsageError", 64, ValueError), _kind("DataError", 65, ValueError), _kind("MemoryExhausted", 71, MemoryError),
     _kind("InputOutputError", 74, OSError), _kind("Cancelled", 75), _kind("NotFiniteError", 99, ArithmeticError))}
-_Missing = _kind("MissingError", 65, FileNotFoundError)
+MissingError = _kind("MissingError", 65, FileNotFoundError)
 
 
 def error_of(code, message):
@@ -70,13 +70,15 @@ C = type("C", (), {name.removeprefix("KILN_"): value for name, value in _declare
 S = type("S", (), {name.removeprefix("kiln_"): struct for name, struct in _declared.structs.items()})
 
 
+def version():
+    """The version of the library."""
+    return ctypes.string_at(lib.kiln_version()).decode()
+
+
 def options(name, **values):
     """The defaults of an option struct, with these values; None leaves the default."""
-    if hasattr(lib, f"kiln_{name}_options_init"):
-        o = getattr(S, f"{name}_options")()
-        getattr(lib, f"kiln_{name}_options_init")(ctypes.byref(o), ctypes.sizeof(o))
-    else:
-        o = getattr(lib, f"kiln_{name}_defaults")()
+    o = getattr(S, f"{name}_options")()
+    getattr(lib, f"kiln_{name}_options_init")(ctypes.byref(o), ctypes.sizeof(o))
     for key, value in values.items():
         if value is not None:
             setattr(o, key, value)
@@ -199,7 +201,7 @@ class Model:
             folder, name = os.path.split(self.path)
             there = os.path.exists(self.path) or (os.path.isdir(folder or ".") and name and
                                                   any(f.startswith(name) for f in os.listdir(folder or ".")))
-            raise e if there else _Missing(f"{self.path} does not exist") from None
+            raise e if there else MissingError(f"{self.path} does not exist") from None
         weakref.finalize(self, lib.kiln_model_close, self.handle)
 
     @contextlib.contextmanager

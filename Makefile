@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands wheel install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -84,8 +84,11 @@ doctor: all ## what this machine and this build have
 commands: all ## write docs/commands.md from the help of the program
 	@tools/make_commands.sh build/kiln docs/commands.md
 
+wheel: deps ## a wheel and a source package for Python: dist/
+	@tools/make_wheel.sh
+
 install: ## install what `make` has built under PREFIX (default /usr/local); DESTDIR stands in front of it
 	@tools/install.sh $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
-	@rm -rf build build-asan build-bare build-carry build-checked build-gpu build-portable build-tidy build-tsan
+	@rm -rf build build-asan build-bare build-carry build-checked build-gpu build-portable build-tidy build-tsan build-wheel dist

@@ -25,7 +25,9 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES ${shared_suffixes})
 add_library(kiln_libraries INTERFACE)
 target_link_libraries(kiln_libraries INTERFACE PkgConfig::JANSSON PkgConfig::UTF8PROC BZip2::BZip2 ZLIB::ZLIB EXPAT::EXPAT OpenMP::OpenMP_C Threads::Threads
   m ${CMAKE_DL_LIBS})
-if(KILN_STATIC) # of kiln's library (entropy_carried.c), which comes before libexpat
+set(KILN_CARRIED OFF)
+if(EXPAT_LIBRARY MATCHES "\\.a$") # then kiln brings what expat takes from glibc 2.36, in entropy_carried.c
+  set(KILN_CARRIED ON)
   target_link_options(kiln_libraries INTERFACE LINKER:--undefined=arc4random_buf)
 endif()
 
@@ -124,7 +126,7 @@ kiln_optional(MICROHTTPD ${microhttpd_found} ${MICROHTTPD_LIBRARY})
 function(kiln_take_optional list)
   set(kept)
   foreach(source IN LISTS ${list})
-    if((source MATCHES "_carried\\.c$" AND NOT KILN_STATIC)
+    if((source MATCHES "_carried\\.c$" AND NOT KILN_CARRIED)
        OR (source MATCHES "_onednn\\.c$" AND NOT KILN_HAVE_ONEDNN)
        OR (source MATCHES "_blas\\.c$" AND NOT KILN_HAVE_BLAS)
        OR (source MATCHES "hdf5_file\\.c$" AND NOT KILN_HAVE_HDF5)

@@ -4,8 +4,10 @@ The rule: kiln.h has enums, structs of plain fields and of one function pointer,
 import ctypes
 import re
 
+POINTED = r"(.*?)\(\*(\w+)\)\((.*)\)"  # a function: its result, its name, its arguments
+
 PLAIN = {"bool": ctypes.c_bool, "int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64,
-         "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64, "float": ctypes.c_float,
+         "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64, "unsigned": ctypes.c_uint, "float": ctypes.c_float,
          "double": ctypes.c_double, "char": ctypes.c_char, "void": None}
 
 
@@ -27,7 +29,7 @@ class Header:
         for name, body in re.findall(r"\bstruct (\w+) \{(.*?)\};", text, re.DOTALL):
             self.structs[name] = type(name, (ctypes.Structure,), {"_fields_": self._fields(body)})
         for result, name, arguments in re.findall(
-                r"^((?:const )?(?:struct |enum )?\w+\s*\**)\s*(kiln_\w+)\(([^()]*)\);", text, re.MULTILINE):
+                r"^((?:const )?(?:struct |enum )?\w+\s*\**)\s*(kiln_\w+)\(((?:[^()]|\([^()]*\))*)\);", text, re.MULTILINE):
             self.functions[name] = (self._result(result), self._arguments(arguments))
 
     def _type(self, declared, buffer=ctypes.c_char_p):
@@ -50,11 +52,8 @@ class Header:
     def _fields(self, body):
         fields = []
         for line in filter(None, map(str.strip, body.split(";"))):
-            pointer = re.fullmatch(r"(.*?)\(\*(\w+)\)\((.*)\)", line, re.DOTALL)
-            if pointer:
-                result, name, arguments = pointer.groups()
-                kind = ctypes.CFUNCTYPE(self._type(result), *self._arguments(arguments, ctypes.c_void_p))
-                fields.append((name, kind))
+            if re.fullmatch(POINTED, line, re.DOTALL):
+                fields.append(self._function(line))
                 continue
             declared, names = re.fullmatch(r"((?:const )?(?:struct |enum )?\w+(?:\s+const)?)\b(.*)", line, re.DOTALL).groups()
             for name in names.split(","):
@@ -63,9 +62,19 @@ class Header:
                 fields.append((name, kind * int(count) if count else kind))
         return fields
 
+    def _function(self, declared):
+        """The name and the type of a pointer to a function, which gets texts as addresses."""
+        result, name, arguments = re.fullmatch(POINTED, declared, re.DOTALL).groups()
+        return name, ctypes.CFUNCTYPE(self._type(result), *self._arguments(arguments, ctypes.c_void_p))
+
     def _arguments(self, text, buffer=ctypes.c_char_p):
-        return [self._type(re.sub(r"\b\w+\s*$", "", a) if re.search(r"[\w*]\s*[\s*]\w+\s*$", a) else a, buffer)
-                for a in map(str.strip, text.split(",")) if a not in ("", "void")]
+        types = []
+        for a in map(str.strip, re.split(r",(?![^()]*\))", text)):
+            if re.fullmatch(POINTED, a, re.DOTALL):
+                types.append(self._function(a)[1])
+            elif a not in ("", "void"):
+                types.append(self._type(re.sub(r"([\s*])\w+\s*$", r"\1", a), buffer))
+        return types
 
     def _result(self, declared):
         return self._type(declared, ctypes.c_void_p)

@@ -1,5 +1,5 @@
-/* entropy_carried: in programs that are carried to other machines (KILN_STATIC), the function for which the
- * static libexpat would need glibc 2.36. */
+/* entropy_carried: in programs and wheels that are carried to other machines (KILN_CARRIED), the function for
+ * which the static libexpat would need glibc 2.36. */
 #include "core/entropy.h"
 
 #include <string.h>

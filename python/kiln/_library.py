@@ -1,6 +1,7 @@
 """libkiln.so.0 as Python calls it: where it is, its functions by kiln.h, its errors as exceptions, and texts in its form."""
 import contextlib
 import ctypes
+import functools
 import os
 import platform
 import queue
@@ -53,7 +54,9 @@ def _load():
     with open(header, encoding="utf-8") as f:
         declared = Header(f.read())
     for function, (result, arguments) in declared.functions.items():
-        call = getattr(library, function)
+        call = getattr(library, function, None)
+        if call is None:
+            raise ImportError(f"{name} is older than this package: it has no {function}")
         call.restype, call.argtypes = result, arguments
         if result is declared.structs["kiln_status"]:
             call.errcheck = _check
@@ -223,6 +226,25 @@ class Model:
             raise ValueError(f"{token} is no id: they are 0 to {lib.kiln_model_vocab_size(self.handle) - 1}")
         return ctypes.string_at(at, n.value).decode("utf-8", "replace")
 
+    def special(self, which):
+        """The id of a special token, of enum kiln_special; -1: there is none."""
+        return lib.kiln_model_special(self.handle, which)
+
+    @functools.cached_property
+    def all_special(self):
+        """The ids of all special tokens."""
+        return {self.special(which) for which in range(C.TOKEN_PAD, C.TOKEN_END + 1)}
+
+    @functools.cached_property
+    def is_wordpiece(self):
+        """Whether the vocabulary is WordPiece's, not byte-level BPE's: the one marks inner pieces, the other spaces."""
+        pieces = map(self.piece, range(lib.kiln_model_vocab_size(self.handle)))
+        return next((p for p in pieces if p.startswith(("##", "\u0120"))), "").startswith("##")
+
+    def answers(self, task):
+        """Whether the model has the head of a task."""
+        return bool(lib.kiln_model_tasks(self.handle) >> task & 1)
+
     def labels(self):
         """The names of the labels, in their order; [] if there is no classifier."""
         names = []
@@ -233,7 +255,8 @@ class Model:
     def tokens(self, text):
         """(ids, places): the text's tokens without special ones, and the characters [start, end) of each."""
         data = encode(text)
-        with self.session(C.EMBED) as s, result("tokens", "tokens") as r:
+        task = next((t for t in (C.EMBED, C.GENERATE, C.FILL, C.ASK, C.CLASSIFY, C.TAG) if self.answers(t)), C.EMBED)
+        with self.session(task) as s, result("tokens", "tokens") as r:
             s.call(lib.kiln_tokenize, ctypes.byref(r), data, len(data))
             found = [(t.id, t.start, t.end) for t in r.tokens[:r.n]]
         places = characters(text, data, [p for _, start, end in found for p in (start, end)])

@@ -175,7 +175,7 @@ def label_logits(model, texts, pairs=None):
 
 
 def join_pieces(pieces):
-    """Pieces of WordPiece as a text, as tokenizers' decoder makes it."""
+    """Pieces of WordPiece as a text."""
     return "".join(p[2:] if p.startswith("##") and i else p if i == 0 or p in (".", "?", "!", ",") else " " + p
                    for i, p in enumerate(pieces))
 
@@ -258,35 +258,48 @@ class CausalLM:
 
     @staticmethod
     def _options(stop, **values):
+        unknown = sorted(set(values) - {name for name, _ in S.generate_options._fields_})
+        if unknown:
+            raise TypeError(f"there is no setting {unknown[0]}; generate has them all")
         o = options("generate", **values)
         stops = [encode(s, "stop") for s in _listed(stop or [], "stop")[0]]
         o.stops, o.n_stops = (ctypes.c_char_p * len(stops))(*stops), len(stops)
         return o
 
-    def generate(self, prompts, max_new_tokens=64, temperature=1.0, top_k=50, top_p=1.0, repetition_penalty=1.0, seed=42,
-                 stop=None, ignore_end=False):
+    def generate(self, prompts, max_new_tokens=64, temperature=1.0, top_k=50, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=42,
+                 stop=None, ignore_end=False, context_shift=False):
         """What follows each prompt: a string, or a list of strings for a list.
 
         temperature         divides the logits; 0: always the most probable token
         top_k, top_p        the most probable tokens that may be chosen; 0, 1: all
+        min_p               tokens at least this part as probable as the most probable
         repetition_penalty  makes tokens that were there less probable; 1: off
         stop                a string, or several, before which a text ends
-        seed                each prompt of a call has its own stream of choices"""
+        seed                each prompt of a call has its own stream of choices
+        context_shift       where the model's window is full, go on without the older half"""
         texts, alone = _listed(prompts, "prompts")
-        o = self._options(stop, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
-                          repetition_penalty=repetition_penalty, seed=seed, ignore_end=ignore_end)
+        o = self._options(stop, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+                          repetition_penalty=repetition_penalty, seed=seed, ignore_end=ignore_end, context_shift=context_shift)
         data = encode_all(texts, "prompts")
         with self._model.session(C.GENERATE) as s, result("continuations", "continuations") as r:
             s.call(lib.kiln_generate, ctypes.byref(r), data, len(data), ctypes.byref(o))
             out = [bytes_of(t, "text", t.n).decode("utf-8", "replace") for t in r.texts[:r.n]]
         return out[0] if alone else out
 
-    def stream(self, prompt, max_new_tokens=64, temperature=1.0, top_k=50, top_p=1.0, repetition_penalty=1.0, seed=42, stop=None,
-               ignore_end=False):
-        """What follows a prompt, piece by piece as it is made.  Closing the generator ends the text."""
-        o = self._options(stop, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
-                          repetition_penalty=repetition_penalty, seed=seed, ignore_end=ignore_end)
-        return self._stream(encode_all([prompt], "prompt"), o)
+    def stream(self, prompt, stop=None, **settings):
+        """What follows a prompt, piece by piece as it is made; the settings are those of generate.  Closing the generator ends the text."""
+        return self._stream(encode_all([prompt], "prompt"), self._options(stop, **settings))
+
+    def score(self, texts, begin=False):
+        """The log-probabilities of tokens 2 to n of each text: a list of floats, or a list of lists for a list.
+
+        begin  read the token that begins a text first, so that the text's own first one counts"""
+        listed, alone = _listed(texts, "texts")
+        data, o = encode_all(listed, "texts"), options("score", begin=begin)
+        with self._model.session(C.GENERATE) as s, result("scores", "scores") as r:
+            s.call(lib.kiln_score, ctypes.byref(r), data, len(data), ctypes.byref(o))
+            out = [t.log_probabilities[:t.n - 1] if t.n > 1 else [] for t in r.texts[:r.n]]
+        return out[0] if alone else out
 
     def _stream(self, data, o):
         pieces, closed = queue.SimpleQueue(), threading.Event()
@@ -339,6 +352,32 @@ class Tokenizer:
     def tokenize(self, text):
         """The pieces of a text, without special tokens."""
         return self.convert_ids_to_tokens(self._model.tokens(text)[0])
+
+    def encode(self, text, add_special_tokens=True):
+        """The ids of a text; an encoder's with [CLS] and [SEP]."""
+        return self(text, add_special_tokens)["input_ids"]
+
+    def __call__(self, text, add_special_tokens=True):
+        """{"input_ids": [int], "offset_mapping": [(int, int)]} of a text: the characters of each token, (0, 0) for special tokens; a list
+        of texts gives a list of each."""
+        if not isinstance(text, str):
+            rows = [self(t, add_special_tokens) for t in _listed(text, "text")[0]]
+            return {key: [row[key] for row in rows] for key in ("input_ids", "offset_mapping")}
+        ids, places = self._model.tokens(text)
+        if add_special_tokens and not self._model.answers(C.GENERATE):
+            ids = [self._model.special(C.TOKEN_CLS), *ids, self._model.special(C.TOKEN_SEP)]
+            places = [(0, 0), *places, (0, 0)]
+        return {"input_ids": ids, "offset_mapping": places}
+
+    def decode(self, token_ids, skip_special_tokens=False):
+        """The text of ids, as tokenizers spaces it."""
+        ids = [int(i) for i in np.atleast_1d(token_ids)]
+        if self._model.is_wordpiece:
+            special = self._model.all_special if skip_special_tokens else ()
+            return join_pieces([self._model.piece(i) for i in ids if i not in special])
+        with result("string", "string") as r:
+            lib.kiln_decode(self._model.handle, ctypes.byref(r), (ctypes.c_int32 * len(ids))(*ids), len(ids), skip_special_tokens)
+            return bytes_of(r, "bytes", r.n).decode("utf-8", "replace")
 
     def convert_ids_to_tokens(self, ids):
         """The piece of an id, or of each of a list."""

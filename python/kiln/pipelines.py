@@ -11,9 +11,6 @@ import numpy as np
 from ._library import C, Model, characters, encode, lib, options, result
 from .models import CausalLM, Tokenizer, join_pieces, label_logits, sigmoid, softmax, token_vectors
 
-MASK = "[MASK]"
-SPECIAL = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", MASK)
-
 
 class Pipeline:
     """A model and a task.  Called with a text it answers; with a list of texts it gives a list of answers."""
@@ -99,7 +96,7 @@ class TokenClassification(Pipeline):
         found = []
         for i, (token, _, _) in enumerate(tokens):
             start, end = places[2 * i:2 * i + 2]
-            piece, unknown = self.model.piece(token), self.model.piece(token) == "[UNK]"
+            piece, unknown = self.model.piece(token), token == self.model.special(C.TOKEN_UNKNOWN)
             found.append({"scores": scores[i], "index": i + 1, "start": start, "end": end,
                           "word": text[start:end] if unknown else piece, "continues": not unknown and len(piece) != end - start})
         return found
@@ -194,12 +191,18 @@ class FillMask(Pipeline):
             s.call(lib.kiln_fill, ctypes.byref(r), data, len(data),
                    top_k if wanted is None else lib.kiln_model_vocab_size(self.model.handle))
             masks = [[(w.id, w.probability) for w in r.words[m * r.top_k:(m + 1) * r.top_k]] for m in range(r.n_masks)]
-        parts = [Tokenizer(self.model).tokenize(part) for part in text.split(MASK)]
+        tokenizer, ids, places = Tokenizer(self.model), [self.model.special(C.TOKEN_CLS)], []
+        for i, part in enumerate(text.split("[MASK]")):
+            if i > 0:
+                places.append(len(ids))
+                ids.append(self.model.special(C.TOKEN_MASK))
+            ids += self.model.tokens(part)[0]
+        ids.append(self.model.special(C.TOKEN_SEP))
         found = []
-        for m, words in enumerate(masks):
+        for place, words in zip(places, masks):
             words = [w for w in words if wanted is None or w[0] in wanted][:top_k]
-            found.append([{"score": score, "token": token, "token_str": self.model.piece(token),
-                           "sequence": self._sequence(parts, m, self.model.piece(token))} for token, score in words])
+            found.append([{"score": score, "token": token, "token_str": tokenizer.decode([token]), "sequence": tokenizer.decode(
+                [*ids[:place], token, *ids[place + 1:]], skip_special_tokens=len(masks) == 1)} for token, score in words])
         return found[0] if len(found) == 1 else found
 
     def _ids(self, targets):
@@ -211,15 +214,6 @@ class FillMask(Pipeline):
         if not ids:
             raise ValueError("targets has no word that the model knows")
         return ids
-
-    @staticmethod
-    def _sequence(parts, mask, piece):
-        pieces = list(parts[0])
-        for m, part in enumerate(parts[1:]):
-            pieces += [piece if m == mask else MASK, *part]
-        if len(parts) == 2:
-            return join_pieces([p for p in pieces if p not in SPECIAL])
-        return join_pieces(["[CLS]", *pieces, "[SEP]"])
 
 
 class FeatureExtraction(Pipeline):
@@ -249,8 +243,8 @@ class TextGeneration(Pipeline):
             room = lib.kiln_model_max_tokens(self.model.handle) - len(self.model.tokens(text)[0])
             max_new_tokens = max(1, min(256, room))
         texts = CausalLM(self.model).generate(
-            [text] * num_return_sequences, max_new_tokens, temperature if do_sample else 0.0, top_k, top_p, repetition_penalty,
-            random.getrandbits(63) if seed is None else seed, stop_strings)
+            [text] * num_return_sequences, max_new_tokens, temperature if do_sample else 0.0, top_k, top_p,
+            repetition_penalty=repetition_penalty, seed=random.getrandbits(63) if seed is None else seed, stop=stop_strings)
         return [{"generated_text": (text if return_full_text else "") + t} for t in texts]
 
 

@@ -71,7 +71,7 @@ test_again()
         mkdir "$root/root/shared"
         mount --bind -o ro ../shared "$root/root/shared"
     fi
-    in_root "tools/install_deps.sh python3 procps bzip2 binutils >/dev/null && $with tools/test.sh ci -R '^($skipped)\$'" || return 1
+    in_root "tools/install_deps.sh python3 python3-numpy procps bzip2 binutils >/dev/null && $with tools/test.sh ci -R '^($skipped)\$'" || return 1
     cp "$root/root/kiln/build/results.xml" "$base/again.xml"
 }
 

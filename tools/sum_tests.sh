@@ -13,6 +13,7 @@ transformers  Python peers
 clients       Python peers
 yaml          Python peers
 tensorflow    Python peers
+python-numpy  tools
 page          Python peers
 hdf5          HDF5
 curl          libcurl and libarchive

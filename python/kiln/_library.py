@@ -156,7 +156,7 @@ class Session:
         done = queue.SimpleQueue()
         self.jobs.put((function, self.handle, arguments, done))
         try:
-            error = done.get()
+            error = _patiently(done)
         except BaseException:
             lib.kiln_session_cancel(self.handle)
             done.get()
@@ -165,6 +165,15 @@ class Session:
         if error is not None:
             raise error
         return None
+
+
+def _patiently(done):
+    """What comes from a queue.  A signal just before the wait would not end it: the wait ends twice a second."""
+    while True:
+        try:
+            return done.get(timeout=0.5)
+        except queue.Empty:
+            pass
 
 
 def _work(jobs):
@@ -215,8 +224,10 @@ class Model:
             session = idle.pop()
         except IndexError:
             session = Session(self.handle, task)
-        yield session  # one that has failed is dropped
-        idle.append(session)
+        try:
+            yield session
+        finally:
+            idle.append(session)
 
     def piece(self, token):
         """The piece of the vocabulary with this id, as a string."""

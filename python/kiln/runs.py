@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from typing import Any, Iterator
 
 from ._library import HERE, MissingError, error_of
@@ -134,6 +135,8 @@ class Run:
         self._log, self._at, self._rest = os.path.join(directory, "log.jsonl"), 0, b""
         self._at = os.path.getsize(self._log) if os.path.exists(self._log) else 0
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        for file in (self._out, self._err):
+            weakref.finalize(self, file.close)
         self._asked = False
         # its own session: the terminal's Ctrl-C reaches Python, which passes it on once
         self._process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err, start_new_session=True)
@@ -182,10 +185,10 @@ class Run:
         return error_of(code, message)
 
     def cancel(self) -> None:
-        """Asks it to stop after the running step: it saves, and resume_from_checkpoint=True resumes it."""
-        self._asked = True
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+        """Asks it to stop: it saves the last whole step, and resume_from_checkpoint=True resumes it."""
+        if not self._asked and self._process.poll() is None:  # a second signal would end it at once
+            self._asked = True
+            self._process.send_signal(signal.SIGTERM)
 
     def wait(self, show_progress: bool = True) -> "Run":
         """Shows progress until it ends.  Ctrl-C stops it, with its state saved."""

@@ -7,6 +7,7 @@ import platform
 import queue
 import threading
 import weakref
+from typing import Any
 
 from ._header import Header
 
@@ -69,8 +70,8 @@ def _check(status, function, arguments):
 
 
 lib, _declared = _load()
-C = type("C", (), {name.removeprefix("KILN_"): value for name, value in _declared.values.items()})
-S = type("S", (), {name.removeprefix("kiln_"): struct for name, struct in _declared.structs.items()})
+C: Any = type("C", (), {name.removeprefix("KILN_"): value for name, value in _declared.values.items()})
+S: Any = type("S", (), {name.removeprefix("kiln_"): struct for name, struct in _declared.structs.items()})
 
 
 def version():

@@ -1,14 +1,17 @@
 """Models with the methods that sentence-transformers and transformers have."""
+from __future__ import annotations
+
 import ctypes
 import json
 import logging
 import os
 import queue
 import threading
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from ._library import C, S, Model, bytes_of, characters, encode, encode_all, error_of, lib, options, result
+from ._library import C, S, Model, bytes_of, encode, encode_all, error_of, lib, options, result
 from ._progress import batches
 
 
@@ -61,18 +64,19 @@ class SentenceTransformer:
         model = kiln.SentenceTransformer("all-MiniLM-L6-v2")    # a directory
         model.encode(["a cat", "a small cat"])                  # float32 [2, 384]"""
 
-    def __init__(self, model_name_or_path, device=None, prompts=None, default_prompt_name=None, similarity_fn_name=None,
-                 truncate_dim=None, dtype=None):
+    def __init__(self, model_name_or_path: str | os.PathLike, device: str | None = None, prompts: dict[str, str] | None = None,
+                 default_prompt_name: str | None = None, similarity_fn_name: str | None = None, truncate_dim: int | None = None,
+                 dtype: str | None = None):
         self._model = Model(model_name_or_path, device, dtype)
         config = read_config(self._model.path, "config_sentence_transformers.json")
         self.prompts = {**config.get("prompts", {}), **(prompts or {})}
         self.default_prompt_name = default_prompt_name or config.get("default_prompt_name")
         self.similarity_fn_name = similarity_fn_name or config.get("similarity_fn_name") or "cosine"
         self.truncate_dim = truncate_dim
-        self.max_seq_length = None  # set it to read fewer tokens, or more
+        self.max_seq_length: int | None = None  # set it to read fewer tokens, or more
         self.tokenizer = Tokenizer(self._model)
 
-    def get_sentence_embedding_dimension(self):
+    def get_sentence_embedding_dimension(self) -> int:
         """Numbers in a vector."""
         width = lib.kiln_model_width(self._model.handle)
         return min(width, self.truncate_dim or width)
@@ -87,9 +91,10 @@ class SentenceTransformer:
             raise ValueError(f"the model has no prompt {name!r}; it has {', '.join(map(repr, self.prompts)) or 'none'}")
         return self.prompts[name]
 
-    def encode(self, sentences, prompt_name=None, prompt=None, batch_size=32, show_progress_bar=None,
-               output_value="sentence_embedding", precision="float32", convert_to_numpy=True, convert_to_tensor=False,
-               device=None, normalize_embeddings=False):
+    def encode(self, sentences: str | list[str], prompt_name: str | None = None, prompt: str | None = None, batch_size: int = 32,
+               show_progress_bar: bool | None = None, output_value: str = "sentence_embedding", precision: str = "float32",
+               convert_to_numpy: bool = True, convert_to_tensor: bool = False, device: str | None = None,
+               normalize_embeddings: bool = False) -> Any:
         """Vectors of texts: float32 [n, width], or [width] for a single string.
 
         prompt, prompt_name    text, or one of model.prompts, to put before each
@@ -124,11 +129,11 @@ class SentenceTransformer:
                 return np.zeros((0, lib.kiln_model_width(self._model.handle)), np.float32)
             return np.ctypeslib.as_array(r.values, (r.n, r.width)).copy()
 
-    def similarity(self, embeddings1, embeddings2):
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:
         """How similar each vector of one list is to each of the other: float32 [n1, n2]; the model's own measure, or the cosine."""
         return self._similarity(_numbers(embeddings1, "embeddings1")[:, None], _numbers(embeddings2, "embeddings2")[None])
 
-    def similarity_pairwise(self, embeddings1, embeddings2):
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:
         """How similar the vectors of two lists are, one by one: float32 [n]."""
         a, b = _numbers(embeddings1, "embeddings1"), _numbers(embeddings2, "embeddings2")
         if len(a) != len(b):
@@ -196,7 +201,7 @@ class CrossEncoder:
         model.predict([("who?", "a man"), ("who?", "a cat")])   # float32 [2]
         model.rank("who?", ["a man", "a cat"])                  # [{"corpus_id": 0, "score": 0.9}, ...]"""
 
-    def __init__(self, model_name_or_path, device=None, dtype=None):
+    def __init__(self, model_name_or_path: str | os.PathLike, device: str | None = None, dtype: str | None = None):
         self._model = Model(model_name_or_path, device, dtype)
         self.config = read_config(self._model.path)
         self.num_labels = len(self._model.labels())
@@ -208,8 +213,9 @@ class CrossEncoder:
         if self._activation is None:
             raise error_of(65, f"the model's activation is {named}, but kiln has Sigmoid and Identity")
 
-    def predict(self, sentences, batch_size=32, show_progress_bar=None, activation_fct=None, apply_softmax=False,
-                convert_to_numpy=True, convert_to_tensor=False):
+    def predict(self, sentences: Any, batch_size: int = 32, show_progress_bar: bool | None = None,
+                activation_fct: Callable | None = None, apply_softmax: bool = False, convert_to_numpy: bool = True,
+                convert_to_tensor: bool = False) -> Any:
         """Scores of pairs: float32 [n], or [n, labels] for a model of several labels; of a single pair without the first dimension.
 
         activation_fct   a function of the logits, [n, labels], instead of the model's: a sigmoid for one label
@@ -230,8 +236,8 @@ class CrossEncoder:
         scores = scores[0] if alone else scores
         return _tensor(scores, True) if convert_to_tensor else scores if convert_to_numpy else list(scores)
 
-    def rank(self, query, documents, top_k=None, return_documents=False, batch_size=32, show_progress_bar=None,
-             activation_fct=None, apply_softmax=False):
+    def rank(self, query: str, documents: list[str], top_k: int | None = None, return_documents: bool = False, batch_size: int = 32,
+             show_progress_bar: bool | None = None, activation_fct: Callable | None = None, apply_softmax: bool = False) -> list[dict]:
         """Documents by their score for a query, the best first: [{"corpus_id": int, "score": float, "text": str if return_documents}]."""
         if self.num_labels != 1:
             raise ValueError(f"rank needs a model of one label, and this one has {self.num_labels}")
@@ -250,7 +256,7 @@ class CausalLM:
         for piece in lm.stream("The king"): print(piece, end="")
         lm.score(["The king slept."])                            # [[-3.2, -1.1, -2.5]]"""
 
-    def __init__(self, path, device=None, dtype=None):
+    def __init__(self, path: str | os.PathLike | Model, device: str | None = None, dtype: str | None = None):
         self._model = path if isinstance(path, Model) else Model(path, device, dtype)
         self.tokenizer = Tokenizer(self._model)
         with self._model.session(C.GENERATE):  # a model of another family is told now
@@ -266,8 +272,9 @@ class CausalLM:
         o.stops, o.n_stops = (ctypes.c_char_p * len(stops))(*stops), len(stops)
         return o
 
-    def generate(self, prompts, max_new_tokens=64, temperature=1.0, top_k=50, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=42,
-                 stop=None, ignore_end=False, context_shift=False):
+    def generate(self, prompts: str | list[str], max_new_tokens: int = 64, temperature: float = 1.0, top_k: int = 50, top_p: float = 1.0,
+                 min_p: float = 0.0, repetition_penalty: float = 1.0, seed: int = 42, stop: str | list[str] | None = None,
+                 ignore_end: bool = False, context_shift: bool = False) -> Any:
         """What follows each prompt: a string, or a list of strings for a list.
 
         temperature         divides the logits; 0: always the most probable token
@@ -286,11 +293,11 @@ class CausalLM:
             out = [bytes_of(t, "text", t.n).decode("utf-8", "replace") for t in r.texts[:r.n]]
         return out[0] if alone else out
 
-    def stream(self, prompt, stop=None, **settings):
+    def stream(self, prompt: str, stop: str | list[str] | None = None, **settings: Any) -> Iterator[str]:
         """What follows a prompt, piece by piece as it is made; the settings are those of generate.  Closing the generator ends the text."""
         return self._stream(encode_all([prompt], "prompt"), self._options(stop, **settings))
 
-    def score(self, texts, begin=False):
+    def score(self, texts: str | list[str], begin: bool = False) -> Any:
         """The log-probabilities of tokens 2 to n of each text: a list of floats, or a list of lists for a list.
 
         begin  read the token that begins a text first, so that the text's own first one counts"""
@@ -338,26 +345,26 @@ class Tokenizer:
         t.encode("The king")         # [464, 5822]
         t.decode([464, 5822])        # "The king" """
 
-    def __init__(self, model):
+    def __init__(self, model: str | os.PathLike | Model):
         self._model = model if isinstance(model, Model) else Model(model)
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         """Number of ids."""
         return lib.kiln_model_vocab_size(self._model.handle)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.vocab_size
 
-    def tokenize(self, text):
+    def tokenize(self, text: str) -> list[str]:
         """The pieces of a text, without special tokens."""
         return self.convert_ids_to_tokens(self._model.tokens(text)[0])
 
-    def encode(self, text, add_special_tokens=True):
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """The ids of a text; an encoder's with [CLS] and [SEP]."""
         return self(text, add_special_tokens)["input_ids"]
 
-    def __call__(self, text, add_special_tokens=True):
+    def __call__(self, text: str | list[str], add_special_tokens: bool = True) -> dict:
         """{"input_ids": [int], "offset_mapping": [(int, int)]} of a text: the characters of each token, (0, 0) for special tokens; a list
         of texts gives a list of each."""
         if not isinstance(text, str):
@@ -369,7 +376,7 @@ class Tokenizer:
             places = [(0, 0), *places, (0, 0)]
         return {"input_ids": ids, "offset_mapping": places}
 
-    def decode(self, token_ids, skip_special_tokens=False):
+    def decode(self, token_ids: Any, skip_special_tokens: bool = False) -> str:
         """The text of ids, as tokenizers spaces it."""
         ids = [int(i) for i in np.atleast_1d(token_ids)]
         if self._model.is_wordpiece:
@@ -379,6 +386,6 @@ class Tokenizer:
             lib.kiln_decode(self._model.handle, ctypes.byref(r), (ctypes.c_int32 * len(ids))(*ids), len(ids), skip_special_tokens)
             return bytes_of(r, "bytes", r.n).decode("utf-8", "replace")
 
-    def convert_ids_to_tokens(self, ids):
+    def convert_ids_to_tokens(self, ids: Any) -> Any:
         """The piece of an id, or of each of a list."""
         return self._model.piece(ids) if isinstance(ids, int) else [self._model.piece(int(i)) for i in ids]

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ class Pipeline:
     """A model and a task.  Called with a text it answers; with a list of texts it gives a list of answers."""
 
     kind: int
+    answer: Callable[..., Any]  # to one text
 
     def __init__(self, model: str | os.PathLike | Model, device: str | None = None, dtype: str | None = None, **settings: Any):
         self.model = model if isinstance(model, Model) else Model(model, device, dtype)
@@ -30,10 +31,6 @@ class Pipeline:
         if inputs is None or isinstance(inputs, bytes) or not hasattr(inputs, "__iter__"):
             raise TypeError(f"inputs is {inputs!r:.60}, but must be a string or a list of strings")
         return [self.answer(i, **settings) for i in inputs]
-
-    def answer(self, text: Any, **settings: Any) -> Any:
-        """The answer to one text."""
-        raise NotImplementedError
 
 
 class TextClassification(Pipeline):

@@ -19,6 +19,7 @@ from ._library import HERE, MissingError, error_of
 from ._progress import progress
 
 DATA = ("input", "train_file", "predict_file", "eval_file", "validation_file")  # flags that take lists, dicts and data frames too
+SEVERAL = ("input", "prompts", "sample_prompts", "stop")  # flags that are given once for each value; other lists have commas
 TUPLES = {"tag": {2: ("words", "labels")}, "embed-train": {2: ("sentence1", "sentence2"), 3: ("sentence1", "sentence2", "score")}}
 LABELLED = {2: ("text", "label"), 3: ("sentence1", "sentence2", "label")}
 
@@ -102,6 +103,16 @@ def _written(data, name, command, directory):
     return path
 
 
+def _paths(data, name, command, directory):
+    """The paths that data is, or the one of a file that has it."""
+    if isinstance(data, (str, os.PathLike)):
+        return [os.fspath(data)]
+    if isinstance(data, (list, tuple)) and data and all(isinstance(d, os.PathLike) or (isinstance(d, str) and os.path.exists(d))
+                                                        for d in data):
+        return list(map(os.fspath, data))
+    return [_written(data, name, command, directory)]
+
+
 # ---- runs ----
 
 
@@ -119,19 +130,19 @@ class Run:
     returncode  None while it goes on; 0; 75 if it was stopped and can be resumed"""
 
     def __init__(self, command: str, flags: dict, arguments: tuple = ()):
-        self.command, self.events, self.returncode = command, [], None
+        self.command = command
+        self.events: list[dict] = []
+        self.returncode: int | None = None
         self.output_dir = flags.get("output_dir")
         directory = os.fspath(self.output_dir or tempfile.mkdtemp(prefix="kiln-"))
         self._paths, line = [], [program(), command]
         for name, value in flags.items():
-            if name in DATA and value is not None and not isinstance(value, (str, os.PathLike)):
-                value = _written(value, name, command, directory)
-            elif name in DATA and value is not None:
-                self._paths.append(os.fspath(value))
+            if name in DATA and value is not None:
+                value = _paths(value, name, command, directory)
+                self._paths += value
             line += _flag(name, value)
         for i, value in enumerate(arguments):
-            line.append(os.fspath(value) if isinstance(value, (str, os.PathLike)) else
-                        _written(value, f"text_{i}", command, os.path.join(directory, "data")))
+            line += _paths(value, f"text_{i}", command, directory)
         self._log, self._at, self._rest = os.path.join(directory, "log.jsonl"), 0, b""
         self._at = os.path.getsize(self._log) if os.path.exists(self._log) else 0
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
@@ -218,14 +229,14 @@ def _content(file):
 
 
 def _flag(name, value):
-    """--name=value; lists are joined by commas, None leaves the default."""
+    """--name=value; None leaves the default."""
     if value is None:
         return []
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--{name}=false"]
-    if isinstance(value, (list, tuple)):
-        value = ",".join(map(str, value))
-    return [f"--{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}"]
+    values = [value] if isinstance(value, (str, os.PathLike)) or not hasattr(value, "__iter__") else list(value)
+    values = [os.fspath(v) if isinstance(v, os.PathLike) else str(v) for v in values]
+    return [f"--{name}={v}" for v in (values if name in SEVERAL else [",".join(values)])]
 
 
 def run(command: str, *arguments: Any, wait: bool = True, show_progress: bool = True, **flags: Any) -> Run:

@@ -323,12 +323,13 @@ struct status session_open_model(struct session *s, const char *path, const stru
 static struct status task_on(enum model_task *task, const struct model_dir *m)
 {
     if (!answer_kind_fits(m->task, *task)) {
-        const char *is = m->family->class_of(m->task);
+        const char *is = m->family->class_of(m->task), *wanted = m->family->class_of(*task);
         struct status no_head =
             m->task == MODEL_TASK_CAUSAL_LM
                 ? status_error(STATUS_DATA, "the model is a %s, which only predicts the next word", is)
-                : status_error(STATUS_DATA, "the model is a %s and has no head of a %s", is,
-                               m->family->class_of(*task));
+            : wanted == NULL
+                ? status_error(STATUS_DATA, "the model is a %s, which does not predict the next word", is)
+                : status_error(STATUS_DATA, "the model is a %s and has no head of a %s", is, wanted);
         return answer_kind_explain(no_head, m->task, *task);
     }
     *task = *task == MODEL_TASK_ENCODER && m->task != MODEL_TASK_PRETRAINING ? m->task : *task;

@@ -11,6 +11,8 @@ export KILN_LIBRARY=$build/libkiln.so.0 KILN_PROGRAM=$kiln PYTHONPATH=$source/py
 "$build/tests/test_api_generate" unpack "$dir/decoders"
 cd "$dir"
 "$python" "$source/tests/python/check_kiln.py" "$dir/models" "$dir/decoders" "$dir" 2>"$dir/log" || fail "$(cat "$dir/log")"
+"$python" "$source/tests/python/run_notebook.py" "$source/examples/python/first_steps.ipynb" >"$dir/out" 2>"$dir/log" ||
+    fail "$(cat "$dir/log")"
 cp -r "$dir/models/single" "$dir/models/entailment"
 sed -i 's/"yes"/"Entailment"/' "$dir/models/entailment/config.json"
 if "$python" -c 'import torch, transformers' 2>/dev/null; then

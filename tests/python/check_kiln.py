@@ -219,7 +219,7 @@ class Mistakes(unittest.TestCase):
         missing = self.refuse(FileNotFoundError, "does not exist", lambda: kiln.SentenceTransformer(os.path.join(DIR, "nowhere")))
         self.assertIsInstance(missing, kiln.KilnError)
         self.refuse(kiln.KilnError, "no config.json", lambda: kiln.SentenceTransformer(DIR))
-        self.refuse(kiln.KilnError, "BertModel", lambda: kiln.CausalLM(model("encoder")))
+        self.refuse(kiln.KilnError, "BertModel, which does not predict the next word", lambda: kiln.CausalLM(model("encoder")))
         self.refuse(kiln.KilnError, "no cross-encoder", lambda: kiln.CrossEncoder(model("encoder")))
         self.refuse(kiln.KilnError, "GPT2LMHeadModel", lambda: kiln.pipeline("ner", os.path.join(DECODERS, "gpt2")))
         llama = os.path.join(DIR, "llama")

@@ -242,6 +242,9 @@ class Mistakes(unittest.TestCase):
         env = {**os.environ, "KILN_LIBRARY": os.path.join(DIR, "none.so")}
         said = subprocess.run([sys.executable, "-c", "import kiln"], capture_output=True, text=True, env=env).stderr
         self.assertIn("ImportError: kiln cannot open its library", said)
+        with mock.patch("ctypes.CDLL", side_effect=OSError("libc.so.6: version `GLIBC_2.34' not found")), \
+                mock.patch("platform.libc_ver", return_value=("glibc", "2.31")):
+            self.refuse(ImportError, "kiln needs glibc 2.34 or newer, and this system has glibc 2.31", _library._load)
 
 
 if __name__ == "__main__":

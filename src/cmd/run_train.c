@@ -10,13 +10,12 @@
 #include "cmd/input_paths.h"
 #include "cmd/settings.h"
 #include "cmd/train_kinds.h"
-#include "cmd/train_prompts.h"
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "corpus/input_files.h"
-#include "data/store_overlap.h"
+#include "data/store_check.h"
 #include "io/dir_lock.h"
 #include "io/json_file.h"
 #include "io/token_store.h"
@@ -33,11 +32,12 @@
 #include <string.h>
 
 struct train_args {
-    const char *input, *output_dir, *kind;
+    const char *input, *kind;
     double hours;
     int64_t seed;
     struct option_words prompts;
-    bool do_lower_case, dry_run;
+    bool do_lower_case;
+    struct command_flags common;
 };
 
 #define AT(field) offsetof(struct train_args, field)
@@ -47,7 +47,7 @@ static const struct option options[] = {
                      "learn from these files, or folders of them: prose, JSON lines, dumps of Wikipedia, "
                      "compressed or not; or paths without a flag",
                      false),
-    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
+    OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR",
                         "write the model (DIR/model), its report (DIR/report.html) and what it was made of "
                         "(DIR/data) into this directory"),
     OPTION_CHOICE_ROW("kind", AT(kind), TRAIN_KIND_DEFAULT, TRAIN_KIND_NAMES, TRAIN_KIND_HELP),
@@ -60,7 +60,7 @@ static const struct option options[] = {
                      "default: the beginnings of three held-out texts"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,
                    "seed of weights, held-out text, data order and dropout"),
-    DRY_RUN_ROW(AT(dry_run), "print the choices and the commands, and write nothing"),
+    DRY_RUN_ROW(AT(common.dry_run), "print the choices and the commands, and write nothing"),
     {0},
 };
 
@@ -116,7 +116,7 @@ static struct status look_at_text(struct train_run *r, json_t **text)
 
 static struct status write_state(const struct train_run *r)
 {
-    return r->args->dry_run ? status_ok() : json_file_write(r->state_path, json_incref(r->state));
+    return r->args->common.dry_run ? status_ok() : json_file_write(r->state_path, json_incref(r->state));
 }
 
 static bool is_done(const struct train_run *r, const char *step)
@@ -145,7 +145,8 @@ static struct status open_state(struct train_run *r)
     TRY(s);
     FAIL_IF(!same_text || !same_flags, STATUS_USAGE,
             "--output_dir %s has a model of %s: give another --output_dir, or the command that began it",
-            r->args->output_dir, same_text ? "other flags" : "another text, or of files that have changed");
+            r->args->common.output_dir,
+            same_text ? "other flags" : "another text, or of files that have changed");
     return status_ok();
 }
 
@@ -165,7 +166,7 @@ static struct status run_step(struct train_run *r, const struct command *c, stru
     struct status s = words_status(w);
     if (!failed(s) && !is_done(r, c->name)) {
         print_command(c, w);
-        s = r->args->dry_run ? status_ok() : command_run(c, w->n, w->list);
+        s = r->args->common.dry_run ? status_ok() : command_run(c, w->n, w->list);
         if (!failed(s)) {
             json_object_set_new(json_object_get(r->state, "done"), c->name, json_true());
             s = write_state(r);
@@ -189,7 +190,7 @@ static struct status make_vocabulary(struct train_run *r)
     struct words w = {0};
     add_texts(&w, r);
     words_add_list(&w, r->kind->vocab);
-    words_add(&w, "--vocab_file=%s/%s", r->data, r->kind->vocabulary);
+    words_add(&w, "--vocab_file=%s/%s", r->data, r->kind->vocab_written);
     words_add(&w, "--vocab_size=%" PRId64, train_choice_vocab_size(r->text_bytes));
     if (r->args->do_lower_case) {
         words_add(&w, "--do_lower_case");
@@ -254,7 +255,7 @@ static struct status count_tokens(struct train_run *r)
     enum { LEAST_TOKENS = 5000, BYTES_PER_TOKEN = 4 };
     char train_path[FILE_PATH_BYTES], heldout_path[FILE_PATH_BYTES];
     struct token_store train, heldout;
-    if (r->args->dry_run) {
+    if (r->args->common.dry_run) {
         r->facts.n_tokens = r->text_bytes / BYTES_PER_TOKEN;
         return status_ok();
     }
@@ -334,7 +335,7 @@ static struct status write_config(const struct train_run *r)
 {
     char path[FILE_PATH_BYTES];
     TRY(file_make_path(path, "%s/config.json", r->data));
-    return r->args->dry_run
+    return r->args->common.dry_run
                ? status_ok()
                : json_file_write(path, r->kind->config(&r->choice, r->choice.epochs > 2 ? 0.1 : 0));
 }
@@ -357,11 +358,11 @@ static struct status pretrain(struct train_run *r)
     struct train_prompts prompts = {0};
     struct words w = {0};
     int64_t interval = c->n_steps > 40 ? c->n_steps / 8 : c->n_steps;
-    if (!r->args->dry_run && r->args->prompts.n == 0) {
+    if (!r->args->common.dry_run && r->args->prompts.n == 0) {
         TRY(train_prompts_choose(&prompts, r->data, r->vocab, r->kind->masked));
     }
     words_add(&w, "--input_dir=%s", r->data);
-    words_add(&w, "--output_dir=%s", r->args->output_dir);
+    words_add(&w, "--output_dir=%s", r->args->common.output_dir);
     words_add(&w, "--vocab_file=%s", r->vocab);
     words_add(&w, "--config_file=%s/config.json", r->data);
     words_add_list(&w, r->kind->pretrain);
@@ -389,8 +390,8 @@ static struct status pretrain(struct train_run *r)
 static struct status export_model(struct train_run *r)
 {
     struct words w = {0};
-    words_add(&w, "--model=%s", r->args->output_dir);
-    words_add(&w, "--output_dir=%s/model", r->args->output_dir);
+    words_add(&w, "--model=%s", r->args->common.output_dir);
+    words_add(&w, "--output_dir=%s/model", r->args->common.output_dir);
     return run_step(r, &command_export, &w);
 }
 
@@ -400,7 +401,7 @@ static struct status export_model(struct train_run *r)
 static struct status tell_result(const struct train_run *r)
 {
     struct run_log log;
-    TRY(run_log_open(&log, r->args->output_dir));
+    TRY(run_log_open(&log, r->args->common.output_dir));
     const struct run_row *last = log.evaluations.n == 0 ? NULL : &log.evaluations.rows[log.evaluations.n - 1];
     for (int m = 0; last != NULL && m < N_MEASURES; m++) {
         double loss = last->values[run_column_of(m, RUN_MEASURE_LOSS)],
@@ -421,9 +422,9 @@ static struct status tell_result(const struct train_run *r)
 static void tell_next(const struct train_run *r)
 {
     char model[FILE_PATH_BYTES], line[2 * FILE_PATH_BYTES];
-    snprintf(model, sizeof model, "%s/model", r->args->output_dir);
+    snprintf(model, sizeof model, "%s/model", r->args->common.output_dir);
     log_info("the model is %s, its curves and samples are in %s/report.html; try:", model,
-             r->args->output_dir);
+             r->args->common.output_dir);
     for (const char *const *t = r->kind->tries; *t != NULL; t++) {
         const char *place = strstr(*t, "%s");
         snprintf(line, sizeof line, "%.*s%s%s", (int)(place - *t), *t, model, place + 2);
@@ -440,7 +441,7 @@ static struct status run_steps(struct train_run *r)
     TRY(write_config(r));
     TRY(pretrain(r));
     TRY(export_model(r));
-    if (r->args->dry_run) {
+    if (r->args->common.dry_run) {
         return status_ok();
     }
     fflush(stdout); /* what the commands printed comes first */
@@ -452,7 +453,7 @@ static struct status run_steps(struct train_run *r)
 static struct status run_locked(struct train_run *r)
 {
     struct dir_lock lock = {.fd = -1};
-    if (!r->args->dry_run) {
+    if (!r->args->common.dry_run) {
         TRY(file_make_directories(r->data));
         TRY(dir_lock_acquire_beside(&lock, r->state_path));
     }
@@ -472,9 +473,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct input_paths texts;
     FAIL_IF(a->do_lower_case && !r.kind->masked, STATUS_USAGE,
             "--do_lower_case cannot be with --kind %s, which keeps all bytes", a->kind);
-    TRY(file_make_path(r.data, "%s/data", a->output_dir));
-    TRY(file_make_path(r.state_path, "%s/train.json", a->output_dir));
-    TRY(file_make_path(r.vocab, "%s/%s", r.data, r.kind->vocab_file));
+    TRY(file_make_path(r.data, "%s/data", a->common.output_dir));
+    TRY(file_make_path(r.state_path, "%s/train.json", a->common.output_dir));
+    TRY(file_make_path(r.vocab, "%s/%s", r.data, r.kind->vocab_read));
     TRY(input_paths_init(&texts, a->input, NULL, n_positional, positional));
     r.texts = texts.paths;
     r.n_texts = texts.n;

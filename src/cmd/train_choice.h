@@ -8,6 +8,8 @@
 #ifndef KILN_CMD_TRAIN_CHOICE_H
 #define KILN_CMD_TRAIN_CHOICE_H
 
+#include "core/status.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,5 +43,20 @@ struct train_choice {
 int64_t train_choice_vocab_size(int64_t n_bytes);
 
 struct train_choice train_choice_make(const struct train_facts *f);
+
+/* ---- texts to try the model with while it learns: the beginnings of held-out texts ---- */
+
+enum { TRAIN_N_PROMPTS = 3 };
+
+struct train_prompts {
+    char *of[TRAIN_N_PROMPTS]; /* [n] */
+    int n;
+};
+
+/* Takes the first words of sequences of the store DATA/heldout; with `masked` a word is replaced by [MASK].
+ * There may be fewer than TRAIN_N_PROMPTS. */
+struct status train_prompts_choose(struct train_prompts *p, const char *data, const char *vocab_file,
+                                   bool masked);
+void train_prompts_fini(struct train_prompts *p);
 
 #endif

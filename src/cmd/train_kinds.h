@@ -13,9 +13,9 @@
     "answers are fine-tuned from"
 
 struct train_kind {
-    const char *name, *title;            /* "gpt", "GPT" */
-    bool masked;                         /* it fills gaps, and may lower case */
-    const char *vocabulary, *vocab_file; /* files of the vocabulary: the one to write, the one to read */
+    const char *name, *title;               /* "gpt", "GPT" */
+    bool masked;                            /* it fills gaps, and may lower case */
+    const char *vocab_written, *vocab_read; /* files of the vocabulary: the one to write, the one to read */
     const char *const *vocab, *const *prepare, *const *pretrain; /* words of the commands; NULL ends them */
 
     /* The config.json of a model of this size; the caller json_decref's it. */

@@ -1,4 +1,4 @@
-#include "cmd/train_prompts.h"
+#include "cmd/train_choice.h"
 
 #include "core/buf.h"
 #include "core/integers.h"

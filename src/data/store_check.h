@@ -3,7 +3,10 @@
  * The rule: a passed check is saved in the run's directory, with the size, inode and time of last change
  * (ctime) of each file, so that a resumed run does not read everything again, but does read a file that has
  * changed since.  A store without checksums (PREFIX.json) is known by a sample of its files instead: that it
- * is another one is an error, that it was written to a warning. */
+ * is another one is an error, that it was written to a warning.
+ *
+ * store_overlap says before a run how much of a held-out store stands word for word in the store to train on,
+ * so that its loss says less than it seems to. */
 #ifndef KILN_DATA_STORE_CHECK_H
 #define KILN_DATA_STORE_CHECK_H
 
@@ -11,7 +14,10 @@
 
 #include <pthread.h>
 
-enum { STORE_CHECK_PATH_BYTES = 1024 };
+enum {
+    STORE_CHECK_PATH_BYTES = 1024,
+    STORE_OVERLAP_TOKENS = 32 /* that must be the same in a row: long enough that they are no phrase */
+};
 
 struct store_check_item {
     const struct token_store *store; /* borrowed, open until store_check_close */
@@ -48,5 +54,10 @@ bool store_check_is_pending(const struct store_check *c);
 
 /* Stops the thread; safe on a zeroed struct. */
 void store_check_close(struct store_check *c);
+
+/* Sets *share to the fraction of the places of `heldout` at which so many tokens begin that stand in `train`
+ * too, of the first million (Karp & Rabin 1987: a hash that is moved on by a token).  0 if it is shorter.
+ * STATUS_MEMORY. */
+struct status store_overlap(double *share, const struct indexed *heldout, const struct indexed *train);
 
 #endif

@@ -1,4 +1,4 @@
-#include "data/store_overlap.h"
+#include "data/store_check.h"
 
 #include "core/integers.h"
 

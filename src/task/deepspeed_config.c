@@ -23,7 +23,7 @@ struct reading {
     bool own_optimizer;
     bool has_auto; /* values that another program was to fill in */
     int64_t batch, micro, steps;
-    double scale_power, momentum, min_ratio, max_ratio;
+    double scale_power, momentum;
     bool bfloat16, decoupled, corrected, writes_events;
     const json_t *betas;
     const char *optimizer, *scheduler, *rise, *events_path, *events_name;
@@ -194,8 +194,8 @@ static const struct key {
     VALUE("optimizer.params", "eps", REAL, c.update.eps, 1e-30, 1),
     VALUE("optimizer.params", "adam_w_mode", BOOL, decoupled, 0, 0),
     VALUE("optimizer.params", "bias_correction", BOOL, corrected, 0, 0),
-    VALUE("optimizer.params", "max_coeff", REAL, max_ratio, 0, 0),
-    VALUE("optimizer.params", "min_coeff", REAL, min_ratio, 0, 0),
+    VALUE("optimizer.params", "max_coeff", REAL, c.update.max_ratio, 0, 0),
+    VALUE("optimizer.params", "min_coeff", REAL, c.update.min_ratio, 0, 0),
     {"optimizer.params", "weight_decay", REAL,
      "--weight_decay sets it, as the script's groups of parameters did", AT(c.update.weight_decay), 0, 100},
     KEYS("optimizer.params", "torch_adam", NEUTRAL, "there is one AdamW"),
@@ -470,8 +470,12 @@ static struct status set_ratios(struct reading *r, const json_t *params)
     }
     FAIL_IF(strcmp(c->optimizer, optimizer_ds_fused_lamb.name) != 0, STATUS_DATA,
             "%s: \"max_coeff\" and \"min_coeff\" belong to the optimizer Lamb", r->path);
-    c->update.min_ratio = r->min_ratio;
-    c->update.max_ratio = r->max_ratio;
+    if (!json_is_number(json_object_get(params, "max_coeff"))) {
+        c->update.max_ratio = optimizer_ds_fused_lamb.max_ratio;
+    }
+    if (!json_is_number(json_object_get(params, "min_coeff"))) {
+        c->update.min_ratio = optimizer_ds_fused_lamb.min_ratio;
+    }
     return c->update.min_ratio >= 0 && c->update.min_ratio <= c->update.max_ratio &&
                    c->update.max_ratio > 0 && c->update.max_ratio <= 1e6
                ? status_ok()
@@ -557,8 +561,6 @@ struct status deepspeed_config_read(struct deepspeed_config *c, const char *path
         .scale_power = 32,
         .decoupled = true,
         .corrected = true,
-        .min_ratio = optimizer_ds_fused_lamb.min_ratio,
-        .max_ratio = optimizer_ds_fused_lamb.max_ratio,
         .rise = "log",
         .events_path = "",
         .events_name = "DeepSpeedJobName",

@@ -2,7 +2,7 @@
  * nothing is alike or one is too short. */
 #include "test.h"
 
-#include "data/store_overlap.h"
+#include "data/store_check.h"
 
 #include <string.h>
 

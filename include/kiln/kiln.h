@@ -563,10 +563,10 @@ struct kiln_setting {
 
 struct kiln_run; /* a command in a thread of its own */
 
-/* Begins what `kiln COMMAND` does: "pretrain", "pretrain-gpt", "finetune-gpt", "squad", "classify", "tag",
- * "embed-train"; or "vocab", "prepare", "export".  Texts are copied.  A process has one run at a time.  It
- * prints nothing and installs no handlers of signals; sessions may compute beside it.  Until it is closed its
- * events have all lines of the log, of which kiln_log_to gets none.
+/* Begins what `kiln COMMAND` does: "train", "pretrain", "pretrain-gpt", "finetune-gpt", "squad", "classify",
+ * "tag", "embed-train"; or "vocab", "prepare", "export".  Texts are copied.  A process has one run at a time.
+ * It prints nothing and installs no handlers of signals; sessions may compute beside it.  Until it is closed
+ * its events have all lines of the log, of which kiln_log_to gets none.
  *
  * KILN_USAGE: there is no such command; settings that are wrong end the run.  KILN_UNAVAILABLE: a run that is
  * not closed is there. */

@@ -20,9 +20,10 @@ const char *kiln_version(void)
     return KILN_VERSION;
 }
 
-size_t api_copy_message(char *to, const char *message)
+/* Copies a message without the dashes of flags, which for a program are fields and settings: top_k.
+ * Commands in backquotes stay as they are. */
+static void copy_message(char *to, const char *message)
 {
-    const char *begin = to;
     bool is_command = false;
     for (const char *p = message; *p != '\0'; p++) {
         bool begins = p == message || strchr(" (\"'", p[-1]) != NULL;
@@ -33,7 +34,6 @@ size_t api_copy_message(char *to, const char *message)
         *to++ = *p;
     }
     *to = '\0';
-    return (size_t)(to - begin);
 }
 
 struct kiln_status api_status(struct status s)
@@ -41,7 +41,7 @@ struct kiln_status api_status(struct status s)
     struct kiln_status out = {.code = (enum kiln_code)s.code};
     _Static_assert(sizeof out.message == sizeof s.message, "messages are as long as inside");
     if (failed(s)) {
-        api_copy_message(out.message, s.message);
+        copy_message(out.message, s.message);
     }
     return out;
 }
@@ -257,13 +257,8 @@ static struct {
 
 static void write_to_caller(void *self, enum log_level level, const char *line)
 {
-    char *copy = strdup(line);
     (void)self;
-    if (copy != NULL) {
-        api_copy_message(copy, line);
-    }
-    caller_log.write(caller_log.context, (enum kiln_log_level)level, copy == NULL ? line : copy);
-    free(copy);
+    caller_log.write(caller_log.context, (enum kiln_log_level)level, line);
 }
 
 void api_restore_log(void)

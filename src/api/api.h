@@ -27,10 +27,6 @@ struct kiln_session {
 struct status api_open_session(struct kiln_session **session, struct kiln_model *model, enum kiln_task task,
                                const struct session_options *o);
 
-/* Copies a message without the dashes of flags, which for a program are fields and settings: top_k. Commands
- * in backquotes stay as they are.  `to` has room for the message; the length of the copy. */
-size_t api_copy_message(char *to, const char *message);
-
 /* Converts an inner status to a public one. */
 struct kiln_status api_status(struct status s);
 

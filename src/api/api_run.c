@@ -60,9 +60,6 @@ static void put_line(void *self, enum log_level level, const char *text)
 {
     struct buf clean = {0};
     log_append_text(&clean, text);
-    if (clean.data != NULL) {
-        clean.n = api_copy_message(clean.data, clean.data);
-    }
     json_t *event = json_pack("{s:s, s:s, s:s}", "event", "log", "level",
                               level == LOG_WARNING ? "warning" : "info", "text", buf_text(&clean));
     char *json = event == NULL ? NULL : json_dumps(event, JSON_COMPACT);
@@ -90,17 +87,10 @@ static void *run(void *self)
 
 static const struct command *find_command(const char *name)
 {
-    static const struct command *const commands[] = {&command_vocab,
-                                                     &command_prepare,
-                                                     &command_pretrain,
-                                                     &command_pretrain_gpt,
-                                                     &command_finetune_gpt,
-                                                     &command_squad,
-                                                     &command_classify,
-                                                     &command_tag,
-                                                     &command_embed_train,
-                                                     &command_export,
-                                                     NULL};
+    static const struct command *const commands[] = {
+        &command_train,        &command_vocab,        &command_prepare, &command_pretrain,
+        &command_pretrain_gpt, &command_finetune_gpt, &command_squad,   &command_classify,
+        &command_tag,          &command_embed_train,  &command_export,  NULL};
     int i = 0;
     while (commands[i] != NULL && strcmp(commands[i]->name, name) != 0) {
         i++;

@@ -82,15 +82,14 @@ static struct status write_contents(const struct model_writing *w, const struct 
     if (!f->common.dry_run) {
         TRY(model_dir_save(f->common.output_dir, contents));
     }
-    fputs(f->common.dry_run ? "would write " : "wrote ", stdout);
-    log_put_text(stdout, f->common.output_dir);
-    printf(": %s, %lld parameters, %d tensors\n", m->family->class_of(task),
-           (long long)param_table_count(params), params->n);
+    log_result("%s %s: %s, %lld parameters, %d tensors", f->common.dry_run ? "would write" : "wrote",
+               f->common.output_dir, m->family->class_of(task), (long long)param_table_count(params),
+               params->n);
     if (w->verify && !f->common.dry_run) {
         TRY(model_dir_verify(f->common.output_dir, contents));
-        printf("read back: all weights%s are the same, bit by bit%s\n",
-               progress == NULL ? "" : ", moments and steps",
-               w->form.type == MODEL_DIR_F32 ? "" : ", in the type of the file");
+        log_result("read back: all weights%s are the same, bit by bit%s",
+                   progress == NULL ? "" : ", moments and steps",
+                   w->form.type == MODEL_DIR_F32 ? "" : ", in the type of the file");
     }
     return status_ok();
 }

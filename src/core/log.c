@@ -84,7 +84,7 @@ void log_event(const char *json)
 }
 
 /* Writes a line by one write, so that lines of several ranks do not run into each other. */
-static void put_line(const char *prefix, const char *text)
+static void put_line(FILE *file, const char *prefix, const char *text)
 {
     struct buf line = {0};
     buf_printf(&line, "%s%s", rank_prefix, prefix);
@@ -92,13 +92,15 @@ static void put_line(const char *prefix, const char *text)
     buf_putc(&line, '\n');
     progress_clear_line();
     if (line.failed) {
-        fprintf(stderr, "%s%s%s\n", rank_prefix, prefix, text);
+        fprintf(file, "%s%s%s\n", rank_prefix, prefix, text);
     } else {
-        fwrite(buf_text(&line), 1, line.n, stderr);
+        fwrite(buf_text(&line), 1, line.n, file);
     }
+    fflush(file);
     buf_fini(&line);
 }
 
+/* Results have no level, and so LOG_QUIET. */
 static void write_line(enum log_level level, const char *prefix, const char *format, va_list args)
 {
     char usual[1024], *text = usual;
@@ -113,8 +115,8 @@ static void write_line(enum log_level level, const char *prefix, const char *for
     }
     va_end(again);
     text = text == NULL ? usual : text;
-    if (!log_to_sink(level, text)) {
-        put_line(prefix, text);
+    if (!log_to_sink(level == LOG_QUIET ? LOG_INFO : level, text)) {
+        put_line(level == LOG_QUIET ? stdout : stderr, prefix, text);
     }
     if (text != usual) {
         free(text);
@@ -137,9 +139,17 @@ void log_warning(const char *format, ...)
     va_end(args);
 }
 
+void log_result(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(LOG_QUIET, "", format, args);
+    va_end(args);
+}
+
 void log_error(struct status s)
 {
     if (threshold != LOG_QUIET) {
-        put_line("kiln: error: ", s.message);
+        put_line(stderr, "kiln: error: ", s.message);
     }
 }

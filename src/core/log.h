@@ -38,6 +38,9 @@ void log_set_rank(int rank);
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A line of results, on standard output whatever the level is. */
+void log_result(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Writes a text that may have names from outside, for results too: what a terminal would obey (control
  * characters of ASCII, and those that UTF-8 spells with 0xC2) is an escape, but for tabs.  So is the end of a
  * line, with which a name would make a line of its own. */

@@ -2,7 +2,6 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/progress.h"
 #include "io/file.h"
 
 #include <inttypes.h>
@@ -200,13 +199,7 @@ void dllog_close(struct dllog *d)
 
 void dllog_print(const char *line)
 {
-    if (log_to_sink(LOG_INFO, line)) {
-        return;
-    }
-    progress_clear_line();
-    log_put_text(stdout, line);
-    putchar('\n');
-    fflush(stdout);
+    log_result("%s", line);
 }
 
 void dllog_put(struct buf *line)

@@ -172,9 +172,7 @@ static json_t *summary_of(const json_t *runs, const char *name)
 
 static void print_line(struct buf *line)
 {
-    if (!log_to_sink(LOG_INFO, buf_text(line))) {
-        puts(buf_text(line));
-    }
+    log_result("%s", buf_text(line));
     buf_clear(line);
 }
 

@@ -195,7 +195,7 @@ static size_t forget(struct kiln_generator *g, bool all)
     return n;
 }
 
-static struct status step(struct kiln_generator *g, struct kiln_step *out)
+static struct status compute(struct kiln_generator *g, struct kiln_step *out)
 {
     bool more;
     g->n_growths = g->n_candidates = 0;
@@ -206,33 +206,33 @@ static struct status step(struct kiln_generator *g, struct kiln_step *out)
     return take_step(g, out);
 }
 
-struct kiln_status kiln_generator_step(struct kiln_generator *generator, struct kiln_step *out)
+struct kiln_status kiln_generator_step(struct kiln_generator *generator, struct kiln_step *step)
 {
-    if (out == NULL) {
+    if (step == NULL) {
         return api_status(status_error(STATUS_USAGE, "step is NULL"));
     }
-    *out = (struct kiln_step){0};
+    *step = (struct kiln_step){0};
     if (generator == NULL) {
         return api_status(status_error(STATUS_USAGE, "the generator is NULL"));
     }
     pthread_mutex_lock(&generator->stepping);
-    struct status s = step(generator, out);
+    struct status s = compute(generator, step);
     if (failed(s)) {
         s = packer_explain(&generator->session->session.packer, s);
         generator_fini(&generator->inner);
         struct status again = begin(generator);
         s = failed(again) ? again : s;
     }
-    out->n_left = forget(generator, failed(s));
+    step->n_left = forget(generator, failed(s));
     pthread_mutex_unlock(&generator->stepping);
     return api_status(s);
 }
 
-void kiln_step_free(struct kiln_step *out)
+void kiln_step_free(struct kiln_step *step)
 {
-    if (out != NULL) {
-        free(out->texts);
-        *out = (struct kiln_step){0};
+    if (step != NULL) {
+        free(step->texts);
+        *step = (struct kiln_step){0};
     }
 }
 

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +10,10 @@
 /* Writes the path of the shared library that this code is part of, or else of the program; "": unknown. */
 static void own_path(char *path, size_t n)
 {
+    static const char here; /* a place in this program or library */
     Dl_info info;
     struct link_map *map = NULL;
-    void *here = (void *)(uintptr_t)own_path;
-    if (dladdr1(here, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map->l_name[0] != '\0') {
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map->l_name[0] != '\0') {
         snprintf(path, n, "%s", map->l_name);
     } else {
         ssize_t length = readlink("/proc/self/exe", path, n - 1);

@@ -27,12 +27,23 @@ void source_close(struct source *s)
     s->n_pages = 0;
 }
 
+/* Whether a file begins with a list: then it is not lines of JSON, whatever its name is. */
+static bool is_list(const char *head, size_t n)
+{
+    struct text_line line = {0};
+    for (size_t at = utf8_mark_bytes(head, n); at < n && line.n == 0;) {
+        line = text_line_take(head, n, &at);
+    }
+    return line.n > 0 && line.text[0] == '[';
+}
+
 /* Where text is kept exactly, a name may say what a file has, and the blank lines of prose stay in it. */
 static struct status choose_format(struct source *s, const struct source_format *wanted)
 {
     size_t n;
     const char *head = text_reader_head(&s->reader, &n);
-    bool is_lines = s->keeps_layout && wanted == NULL && source_formats_names_json(s->reader.path);
+    bool is_lines =
+        s->keeps_layout && wanted == NULL && source_formats_names_json(s->reader.path) && !is_list(head, n);
     TRY(source_formats_choose(&s->format, is_lines ? &json_source : wanted, s->reader.path, head, n));
     s->format = s->keeps_layout && wanted == NULL && s->format == &lines_source ? &text_source : s->format;
     s->reader.keeps_blanks = s->format->keeps_blanks || (s->keeps_layout && s->format->is_prose);

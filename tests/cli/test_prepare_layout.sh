@@ -38,6 +38,8 @@ expect 0 '1 documents' "${prepare[@]}" --input latin.txt --output_prefix latin -
 [ "$(text_of latin_text_document)" = $'\xc3\xa9t\xc3\xa9' ] || fail "latin-1: $(text_of latin_text_document)"
 expect 65 'is binary data' "${prepare[@]}" --input folder/picture --output_prefix x
 expect 64 'has 2 names, and folder/a.txt is not lines' "${prepare[@]}" --input folder --json_keys text,other --output_prefix x
+printf '[\n{"text": "a"}]\n' >list.json
+expect 65 "list.json is JSON, but not in lines" "${prepare[@]}" --input list.json --output_prefix x
 mkdir none && cp folder/picture none
 expect 65 'no text' "${prepare[@]}" --input none --output_prefix x
 expect 64 'not both' "${prepare[@]}" --input folder --output_prefix x --output_dir y

@@ -1,4 +1,4 @@
-# What `make install` puts under a prefix: the program and its manual page, include/kiln, the library with what pkg-config and CMake
+# What `make install` puts under a prefix: the program, its manual pages and completion for shells, include/kiln, the library with what pkg-config and CMake
 # need to find it; configurations and examples in share/kiln; units of systemd for `kiln serve`; licence and documents in share/doc/kiln.
 # The installed library is the part of libkiln.a that src/api needs, and exports only kiln_...: programs that link it may use a name
 # like log_error.  It is there as libkiln.so.0, and for programs that shall run without it as libkiln.a, one object.
@@ -24,10 +24,10 @@ add_custom_command(OUTPUT ${public}/libkiln.a
   COMMAND ${CMAKE_COMMAND} -E rm -f ${public}/libkiln.a
   COMMAND ${CMAKE_AR} qcs ${public}/libkiln.a ${public}/kiln.o
   DEPENDS kiln COMMAND_EXPAND_LISTS VERBATIM)
-add_custom_command(OUTPUT ${public}/kiln.1
-  COMMAND ${CMAKE_SOURCE_DIR}/tools/make_commands.sh --man $<TARGET_FILE:kiln_program> ${public}/kiln.1
+add_custom_command(OUTPUT ${public}/man/kiln.1
+  COMMAND ${CMAKE_SOURCE_DIR}/tools/make_commands.sh --man $<TARGET_FILE:kiln_program> ${public}/man
   DEPENDS kiln_program ${CMAKE_SOURCE_DIR}/tools/make_commands.sh VERBATIM)
-add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/kiln.1 $<TARGET_NAME_IF_EXISTS:kiln_shared>)
+add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/man/kiln.1 $<TARGET_NAME_IF_EXISTS:kiln_shared>)
 
 # What a program that links libkiln.a links besides: jansson and utf8proc have pkg-config files of their own.
 set(private)
@@ -57,7 +57,10 @@ install(TARGETS kiln_program RUNTIME DESTINATION bin)
 install(DIRECTORY include/kiln DESTINATION include)
 install(FILES ${public}/libkiln.a DESTINATION lib)
 install(FILES ${public}/kiln.pc DESTINATION lib/pkgconfig)
-install(FILES ${public}/kiln.1 DESTINATION share/man/man1)
+install(DIRECTORY ${public}/man/ DESTINATION share/man/man1)
+install(FILES src/cmd/completion.bash DESTINATION share/bash-completion/completions RENAME kiln)
+install(FILES src/cmd/completion.zsh DESTINATION share/zsh/site-functions RENAME _kiln)
+install(FILES src/cmd/completion.fish DESTINATION share/fish/vendor_completions.d RENAME kiln.fish)
 install(FILES deploy/serve/kiln-serve.service deploy/serve/kiln-serve.socket DESTINATION lib/systemd/system)
 install(DIRECTORY configs DESTINATION share/kiln)
 install(DIRECTORY examples DESTINATION share/kiln FILES_MATCHING PATTERN "*.[ch]" PATTERN Makefile)

@@ -5,7 +5,7 @@ set -euo pipefail
 prefix=${1:?the folder to install under, such as /usr/local}
 build=$(realpath -m "${2:-$(dirname "$0")/../build}")
 [[ $prefix == /* ]] || prefix=$PWD/$prefix
-if [ ! -x "$build/kiln" ] || [ ! -f "$build/public/kiln.1" ] || [ ! -f "$build/public/libkiln.a" ]; then
+if [ ! -x "$build/kiln" ] || [ ! -f "$build/public/man/kiln.1" ] || [ ! -f "$build/public/libkiln.a" ]; then
     echo "install: $build has no program yet: run make first" >&2
     exit 1
 fi

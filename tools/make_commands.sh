@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Writes the help of all commands, with all of their flags, to standard output or a file: as docs/commands.md, or as a manual page.
-# usage: tools/make_commands.sh [--man] [KILN [FILE]]      make commands
+# Writes the help of all commands, with all of their flags, to standard output or a file, as docs/commands.md, or as manual pages
+# into a folder: kiln.1 and a kiln-COMMAND.1 for each.
+# usage: tools/make_commands.sh [KILN [FILE]] or tools/make_commands.sh --man KILN FOLDER      make commands
 set -euo pipefail
-form=md
-[ "${1:-}" != --man ] || { form=man && shift; }
+folder=
+[ "${1:-}" != --man ] || { folder=$3 && set -- "$2"; }
 kiln=${1:-$(dirname "$0")/../build/kiln}
 [ -z "${2:-}" ] || exec >"$2"
 commands=$("$kiln" --help | sed -n 's/^  \([a-z-]*\)  *\([^ ].*\)/\1 \2/p')
@@ -29,21 +30,44 @@ MD
     done <<<"$commands"
 }
 
-write_manual() {
-    echo ".TH KILN 1 \"\" \"$("$kiln" --version)\" \"User Commands\""
-    printf '.SH NAME\nkiln \\- train, fine\\-tune and run BERT\n.SH SYNOPSIS\n.B kiln\nCOMMAND [flags]\n.SH DESCRIPTION\n.nf\n'
-    "$kiln" --help | sed -n -e '/^[a-z][a-z -]*:$/p' -e '/^  /p' | roff
-    printf '.fi\n'
-    while read -r name summary; do
-        printf '.SH "KILN %s"\n.nf\n' "${name^^}"
-        "$kiln" help "$name" all | roff
-        printf '.fi\n'
-    done <<<"$commands"
-    printf '.SH SEE ALSO\nshare/doc/kiln/README.md under the prefix of the installation\n'
+# manual PAGE SUMMARY: the head of a page.
+manual()
+{
+    printf '.TH %s 1 "" "%s" "User Commands"\n.ad l\n.SH NAME\n' "$(roff <<<"${1^^}")" "$("$kiln" --version | sed q)"
+    roff <<<"$1 - $2"
 }
 
-if [ $form = man ]; then
-    write_manual
-else
+write_manual() {
+    manual kiln "train, fine-tune, run and serve BERT and GPT models"
+    printf '.SH SYNOPSIS\n.B kiln\n.I COMMAND\n[flags]\n.SH DESCRIPTION\n.nf\n'
+    "$kiln" --help | sed -n -e '/^[a-z][a-z -]*:$/p' -e '/^  /p' | roff
+    printf '.fi\n.SH "SEE ALSO"\n'
+    sed -e 's/^\([^ ]*\) .*/.BR kiln-\1 (1),/' -e '$s/,$//' -e 's/-/\\-/g' <<<"$commands"
+}
+
+# The flags begin after the first group, "name:", or the first flag.
+write_manual_of() {
+    manual "kiln-$1" "$2"
+    "$kiln" help "$1" all | roff | awk '
+        NR == 1 { sub(/^usage: /, ""); print ".SH SYNOPSIS\n" $0 "\n.SH DESCRIPTION"; next }
+        NR == 2 && /^$/ { next }
+        /^[^ ].*:$/ && before == "" { if (!flags++) print ".SH OPTIONS"; print ".SS \"" substr($0, 1, length($0) - 1) "\""; before = $0; next }
+        /^  \\-\\-/ {
+            if (!flags++) print ".SH OPTIONS"
+            match($0, /^  \\-\\-[^ ]*( [^ ]+)*/)
+            print ".TP\n.B " substr($0, 3, RLENGTH - 2)
+            $0 = substr($0, RLENGTH + 1)
+        }
+        { before = $0; sub(/^ +/, ""); sub(/^[.\047]/, "\\\\\\&&"); if ($0 != "") print; else if (!flags) print ".PP" }'
+    printf '.SH "SEE ALSO"\n.BR kiln (1)\n'
+}
+
+if [ -z "$folder" ]; then
     write_page
+    exit
 fi
+mkdir -p "$folder"
+write_manual >"$folder/kiln.1"
+while read -r name summary; do
+    write_manual_of "$name" "$summary" >"$folder/kiln-$name.1"
+done <<<"$commands"

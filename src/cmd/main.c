@@ -1,7 +1,9 @@
 /* kiln: the table of commands, and the only place that ends the process. */
 #define _GNU_SOURCE
+#include "cmd/build_facts.h"
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
+#include "cmd/completion.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "core/nearest.h"
@@ -33,7 +35,7 @@ static void print_usage(void)
         printf("  %-12s %s\n", commands[i].command->name, commands[i].command->summary);
     }
     puts("\n`kiln help COMMAND` explains the usual flags of a command, `kiln help COMMAND all` all of them; "
-         "every command has --dry-run.");
+         "every command has --dry-run. `kiln completion bash`, zsh or fish prints what completes them.");
 }
 
 static const struct command *find_command(const char *name)
@@ -79,7 +81,14 @@ static struct status run(int argc, char **argv)
         return status_ok();
     }
     if (strcmp(argv[1], "--version") == 0) {
-        puts("kiln " KILN_VERSION);
+        build_facts_print();
+        return status_ok();
+    }
+    if (strcmp(argv[1], "completion") == 0) {
+        return completion_print_script(argc > 2 ? argv[2] : "");
+    }
+    if (strcmp(argv[1], "complete") == 0) {
+        completion_print_words(argc - 2, (const char *const *)(argv + 2));
         return status_ok();
     }
     return run_command(argv[1], argc - 2, (const char **)(argv + 2));

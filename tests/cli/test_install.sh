@@ -14,7 +14,7 @@ before=$(find "$build" -maxdepth 1 -type f -printf '%p %T@\n' | sort)
 [ "$before" = "$(find "$build" -maxdepth 1 -type f -printf '%p %T@\n' | sort)" ] || fail "installing changed the build"
 mv "$dir/root/opt/kiln" "$dir/prefix"
 [ -z "$(find "$dir/root" -type f)" ] || fail "files outside the prefix: $(find "$dir/root" -type f)"
-for file in bin/kiln lib/libkiln.a include/kiln/kiln.h share/man/man1/kiln.1 share/kiln/configs/bert_mini.json lib/systemd/system/kiln-serve.service \
+for file in bin/kiln lib/libkiln.a include/kiln/kiln.h share/man/man1/kiln.1 share/man/man1/kiln-train.1 share/bash-completion/completions/kiln share/kiln/configs/bert_mini.json lib/systemd/system/kiln-serve.service \
     share/kiln/examples/ask_file/Makefile share/doc/kiln/LICENSE share/doc/kiln/docs/howto/finetune.md; do
     [ -s "$dir/prefix/$file" ] || fail "$file is not installed"
 done
@@ -38,7 +38,7 @@ grep -q '/configs is not a directory' "$dir/log" || fail "$(cat "$dir/log")"
 cp "$source/configs/bert_tiny.json" "$dir/mini" # a file of this name is what is meant
 (cd "$dir" && "$kiln" plan --dry_run --device a100 --config_file mini) 2>/dev/null | grep 'model *mini: 2 layers' >/dev/null ||
     fail "the file was passed over"
-[ "$("$dir/prefix/bin/kiln" --version)" = "kiln $(pkg-config --modversion kiln)" ] || fail "two versions"
+[ "$("$dir/prefix/bin/kiln" --version | sed -n 1p)" = "kiln $(pkg-config --modversion kiln)" ] || fail "two versions"
 strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $3 !~ /^kiln_/ { print $3 }')
 [ -z "$strangers" ] || fail "the library also shows $strangers"
 

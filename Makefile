@@ -91,4 +91,4 @@ install: ## install what `make` has built under PREFIX (default /usr/local); DES
 	@tools/install.sh $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
-	@rm -rf build build-asan build-bare build-carry build-checked build-gpu build-portable build-tidy build-tsan build-wheel dist
+	@rm -rf build build-asan build-bare build-carry build-checked build-debug build-gpu build-portable build-tidy build-tsan build-wheel dist

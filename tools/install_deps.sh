@@ -1,6 +1,31 @@
 #!/usr/bin/env bash
-# Installs the packages that building kiln needs on Debian or Ubuntu; does nothing if they are installed.
+# Installs the packages that building kiln needs on Debian or Ubuntu; does nothing if they are installed.  Elsewhere it says how
+# other systems name them, and goes on if compiler and libraries are there.
 set -euo pipefail
+
+# Whether a build would find what it requires: pkg-config and the compiler know.
+finds_required()
+{
+    type cmake ninja pkg-config >/dev/null 2>&1 && pkg-config --exists jansson libutf8proc &&
+        printf '#include <%s>\n' bzlib.h expat.h zlib.h omp.h | "${CC:-cc}" -fopenmp -fsyntax-only -x c - 2>/dev/null
+}
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    finds_required && [ $# -eq 0 ] && exit
+    cat >&2 <<'TEXT'
+there is no apt-get here: install these packages, then run again
+  dnf install gcc gcc-c++ cmake ninja-build pkgconf-pkg-config jansson-devel utf8proc-devel zlib-devel bzip2-devel expat-devel
+    and, for more speed and files: onednn-devel openblas-devel hdf5-devel libarchive-devel libmicrohttpd-devel libcurl-devel openmpi-devel
+  pacman -S gcc cmake ninja pkgconf jansson libutf8proc zlib bzip2 expat
+    and, for more speed and files: onednn openblas hdf5 libarchive libmicrohttpd curl openmpi
+  brew install gcc cmake ninja pkgconf jansson utf8proc zlib bzip2 expat, then CC=gcc-15 make
+    and, for more speed and files: onednn openblas hdf5 libarchive libmicrohttpd curl open-mpi
+TEXT
+    [ $# -eq 0 ] || echo "and what provides: $*" >&2
+    finds_required && exit
+    exit 1
+fi
+
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev libbz2-dev libexpat1-dev)
 optional=(libdnnl-dev libopenblas-dev libhdf5-dev libarchive-dev libmicrohttpd-dev libopenmpi-dev openmpi-bin g++)
 # one flavour of libcurl excludes the others

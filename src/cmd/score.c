@@ -62,6 +62,7 @@ const struct command command_score = {
     .positional_usage = "DATASET.json PREDICTIONS.json",
     .min_positional = 2,
     .max_positional = 2,
+    .meant = "; `kiln eval --tokens` gives the probabilities of texts",
     .options = options,
     .args_bytes = sizeof(struct score_args),
     .run = run,

@@ -84,8 +84,9 @@ static struct status unknown_flag(const struct command *c, const char *given, si
     for (struct option_walk w = {0}; option_next(&w, c);) {
         nearest_try(&best, w.row.name, given, n);
     }
-    return status_error(STATUS_USAGE, "unknown flag --%.*s%s `kiln %s --help` lists the flags", (int)n, given,
-                        best.word == NULL ? ";" : nearest_question(&best, "--").text, c->name);
+    return status_error(STATUS_USAGE, "unknown flag --%.*s%s `kiln %s --help` lists the flags%s", (int)n,
+                        given, best.word == NULL ? ";" : nearest_question(&best, "--").text, c->name,
+                        c->meant == NULL ? "" : c->meant);
 }
 
 static struct status find(const struct command *c, const char *given, size_t n, struct option *found)
@@ -413,8 +414,8 @@ static struct status check_positional(const struct command *c, int n, const char
     FAIL_IF(n > c->max_positional, STATUS_USAGE, "unexpected argument '%s': kiln %s takes flags%s%s",
             words[c->max_positional], c->name, c->max_positional == 0 ? " only" : " and ",
             c->max_positional == 0 ? "" : c->positional_usage);
-    return status_error(STATUS_USAGE, "kiln %s needs %s, but %d arguments without -- were given", c->name,
-                        c->positional_usage, n);
+    return status_error(STATUS_USAGE, "kiln %s needs %s, but %d arguments without -- were given%s", c->name,
+                        c->positional_usage, n, c->meant == NULL ? "" : c->meant);
 }
 
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,

@@ -207,6 +207,7 @@ struct command {
     const char *details;          /* paragraphs for `kiln NAME --help`; may be NULL */
     const char *positional_usage; /* "FILE..."; NULL: there are none */
     int min_positional, max_positional;
+    const char *meant; /* "; ...": added to errors of usage, where another command may be meant; NULL: none */
     bool ends_at_word; /* the first positional argument ends the flags: later ones are another program's */
     const struct option *options;
     const char *usual; /* "a|b|c": the flags that --help explains, by their rows' names; NULL: all of them */

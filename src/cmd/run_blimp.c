@@ -8,39 +8,51 @@
 #include "cmd/input_paths.h"
 #include "cmd/session_flags.h"
 #include "cmd/settings.h"
+#include "cmd/standard_streams.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/rng.h"
 #include "corpus/input_files.h"
 #include "data/table_open.h"
 #include "io/file.h"
 #include "io/json_file.h"
+#include "model/checkpoint.h"
 #include "serve/likelihood.h"
 #include "serve/predict.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct blimp_args {
     struct session_flags session;
-    const char *input, *good_field, *bad_field, *masking, *json, *scores;
+    const char *run, *input, *good_field, *bad_field, *masking, *json, *scores;
     int64_t limit;
+    bool no_bos;
 };
 
 #define AT(field) offsetof(struct blimp_args, field)
 
 static const struct option options[] = {
-    SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory with a masked-LM head"),
+    OPTION_STRING_ROW("model", AT(session.model), NULL, "PATH",
+                      "a checkpoint or model directory of a decoder or a masked model"),
+    OPTION_STRING_ROW(
+        "run", AT(run), NULL, "DIR",
+        "instead of --model, all checkpoints of this run: a table of tab-separated values, with "
+        "the step of each, its percentages and their 95 % intervals by bootstrap"),
+    OPTION_ROWS_OF(session_flags, AT(session)),
     OPTION_INPUT_ROW(
         "input", AT(input), "PATH...",
         "read pairs from these files (.jsonl, .csv, .tsv), or directories of them; more paths may follow",
         true),
     OPTION_STRING_ROW("good_field", AT(good_field), "sentence_good", "NAME", "key of the right sentence"),
     OPTION_STRING_ROW("bad_field", AT(bad_field), "sentence_bad", "NAME", "key of the wrong sentence"),
-    OPTION_CHOICE_ROW("masking", AT(masking), "token", "token|within_word",
-                      "choose what is masked. token: only the token that is predicted (Salazar et al. 2020, "
-                      "arXiv:1910.14659); within_word: the later tokens of its word too (Kauf & Ivanova "
-                      "2023, arXiv:2305.10588)"),
+    MASKING_ROW(AT(masking)),
+    OPTION_FLAG_ROW("no_bos", AT(no_bos),
+                    "put no token that begins a text before the sentences of a decoder; their first tokens "
+                    "then do not count"),
     OPTION_INT_ROW("limit", AT(limit), NULL, 1, 1e9,
                    "score only the first N pairs of each paradigm, for a quick look"),
     OPTION_STRING_ROW("json", AT(json), NULL, "FILE", "write the table as JSON"),
@@ -228,6 +240,73 @@ static void count(struct blimp *b)
         json_real(sums[PARADIGM] / (double)json_object_size(json_object_get(b->result, words[PARADIGM]))));
 }
 
+/* ---- intervals ---- */
+
+/* 95 % intervals of percentages, by the percentile bootstrap (Efron & Tibshirani 1993, chapter 13): the pairs
+ * of each paradigm are drawn again, with replacement. */
+struct intervals {
+    double all[2], paradigms[2];
+};
+
+enum { RESAMPLES = 1000 };
+
+/* Right pairs among n that are drawn from those of a paradigm, of which `right` are right. */
+static int64_t draw_right(struct rng_stream *stream, int64_t n, int64_t right)
+{
+    int64_t k = 0;
+    for (int64_t i = 0; i < n; i++) {
+        k += rng_below(stream, (uint32_t)n) < right;
+    }
+    return k;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void middle_of(double interval[2], double values[RESAMPLES])
+{
+    qsort(values, RESAMPLES, sizeof *values, ascending);
+    interval[0] = values[RESAMPLES / 40];
+    interval[1] = values[RESAMPLES - 1 - RESAMPLES / 40];
+}
+
+static struct intervals find_intervals(const struct blimp *b)
+{
+    json_t *paradigms = json_object_get(b->result, words[PARADIGM]), *group;
+    double all[RESAMPLES], means[RESAMPLES];
+    struct intervals found;
+    const char *name;
+    for (uint64_t r = 0; r < RESAMPLES; r++) {
+        struct rng_stream stream = rng_stream(rng_key(r, (uint64_t)b->n));
+        all[r] = means[r] = 0;
+        json_object_foreach(paradigms, name, group)
+        {
+            double n = number_of(group, "pairs"), right = round(number_of(group, "accuracy") * n / 100);
+            double drawn = (double)draw_right(&stream, (int64_t)n, (int64_t)right);
+            all[r] += 100 * drawn / (double)b->n;
+            means[r] += 100 * drawn / n / (double)json_object_size(paradigms);
+        }
+    }
+    middle_of(found.all, all);
+    middle_of(found.paradigms, means);
+    return found;
+}
+
+/* A line of the table of a run's checkpoints. */
+static struct status print_checkpoint(const struct blimp *b, int64_t step)
+{
+    struct intervals i = find_intervals(b);
+    printf("%lld\t%lld\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\n", (long long)step, (long long)b->n,
+           number_of(b->result, "accuracy"), i.all[0], i.all[1], number_of(b->result, "mean_of_paradigms"),
+           i.paradigms[0], i.paradigms[1]);
+    return standard_streams_flush();
+}
+
+/* ---- the table of a model ---- */
+
 enum { NAME_COLUMNS = 56 };
 
 static void print_row(const char *name, const json_t *group)
@@ -300,10 +379,7 @@ static struct status score_pairs(struct blimp *b, const struct input_files *f)
                     "which counts as wrong",
                     n_same);
     }
-    TRY(b->args->scores == NULL ? status_ok() : write_scores(b));
-    TRY(b->args->json == NULL ? status_ok() : json_file_write(b->args->json, json_incref(b->result)));
-    print_table(b);
-    return status_ok();
+    return b->args->scores == NULL ? status_ok() : write_scores(b);
 }
 
 static struct status check_output(const struct input_files *f, const char *flag, const char *path)
@@ -312,20 +388,46 @@ static struct status check_output(const struct input_files *f, const char *flag,
     return path == NULL ? status_ok() : file_check_output(path, 0);
 }
 
-static struct status score_files(const struct blimp_args *a, const struct input_files *f)
+static struct status find_answer(enum answer *answer, const struct blimp_args *a)
+{
+    bool is_decoder;
+    TRY(session_flags_is_decoder(&is_decoder, &a->session));
+    *answer = is_decoder ? ANSWER_BLIMP_NEXT : ANSWER_BLIMP;
+    return status_ok();
+}
+
+static struct status open_session(struct session *s, const struct blimp_args *a)
+{
+    enum answer answer;
+    TRY(find_answer(&answer, a));
+    return session_flags_open(s, &a->session, answer);
+}
+
+static struct status print_result(const struct blimp *b)
+{
+    TRY(b->args->json == NULL ? status_ok() : json_file_write(b->args->json, json_incref(b->result)));
+    print_table(b);
+    return status_ok();
+}
+
+/* Scores the pairs with the model of --model, which is the checkpoint of `step`; -1: it is no run's. */
+static struct status score_files(const struct blimp_args *a, const struct input_files *f, int64_t step)
 {
     struct blimp b = {.args = a};
-    TRY(check_output(f, "--json", a->json));
-    TRY(check_output(f, "--scores", a->scores));
-    TRY(session_flags_open(&b.session, &a->session, ANSWER_BLIMP));
-    struct status s = likelihood_init(
-        &b.texts, &b.session, strcmp(a->masking, "token") == 0 ? LIKELIHOOD_TOKEN : LIKELIHOOD_WITHIN_WORD);
+    TRY(open_session(&b.session, a));
+    struct status s = likelihood_init(&b.texts, &b.session, likelihood_masking_find(a->masking));
+    if (!failed(s) && b.texts.is_decoder && !a->no_bos) {
+        s = likelihood_begin_texts(&b.texts);
+    }
     b.result = json_pack("{s:i, s:i, s:i, s:i, s:i, s:{}, s:{}, s:{}, s:o, s:s, s:o}", "pairs", 0, "accuracy",
                          0, "ties", 0, "mean_of_paradigms", 0, "same_tokens", 0, words[PARADIGM],
                          words[CLASS], words[FIELD], "model", json_text(a->session.model), "masking",
                          a->masking, "limit", a->limit > 0 ? json_integer(a->limit) : json_null());
     if (!failed(s)) {
         s = b.result == NULL ? status_error(STATUS_MEMORY, "out of memory for groups") : score_pairs(&b, f);
+    }
+    if (!failed(s)) {
+        s = step < 0 ? print_result(&b) : print_checkpoint(&b, step);
     }
     json_decref(b.result);
     buf_fini(&b.pairs);
@@ -334,17 +436,58 @@ static struct status score_files(const struct blimp_args *a, const struct input_
     return s;
 }
 
+/* Scores the checkpoints of a run, in the order of their steps. */
+static struct status score_run(const struct blimp_args *a, const struct input_files *f)
+{
+    struct checkpoint_steps list;
+    struct blimp_args of_one = *a;
+    char path[CHECKPOINT_PATH_BYTES];
+    struct status s = checkpoint_dir_list(&list, a->run, "ckpt_");
+    if (!failed(s) && list.n == 0) {
+        s = status_error(STATUS_DATA, "--run %s has no checkpoints (ckpt_STEP)", a->run);
+    }
+    if (!failed(s)) {
+        printf("step\tpairs\tright\tlow\thigh\tparadigms\tparadigms_low\tparadigms_high\n");
+    }
+    for (int i = list.n - 1; i >= 0 && !failed(s); i--) {
+        s = checkpoint_path(path, "%s/ckpt_%lld", a->run, (long long)list.steps[i]);
+        of_one.session.model = path;
+        s = failed(s) ? s : score_files(&of_one, f, list.steps[i]);
+    }
+    free(list.steps);
+    return s;
+}
+
+static struct status check(const struct blimp_args *a)
+{
+    FAIL_IF((a->session.model == NULL) == (a->run == NULL), STATUS_USAGE,
+            "a model to score: give --model PATH, or --run DIR for all checkpoints of a run");
+    FAIL_IF(a->run != NULL && (a->json != NULL || a->scores != NULL || a->session.common.dry_run), STATUS_USAGE,
+            "--run prints a table of all checkpoints: leave out --json, --scores and --dry_run");
+    return status_ok();
+}
+
+static struct status score(const struct blimp_args *a, const struct input_files *f)
+{
+    TRY(check_output(f, "--json", a->json));
+    TRY(check_output(f, "--scores", a->scores));
+    return a->run != NULL ? score_run(a, f) : score_files(a, f, -1);
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct blimp_args *a = args;
     struct input_files files = {0};
     struct input_paths inputs;
+    TRY(check(a));
     if (a->session.common.dry_run) {
-        return session_flags_plan(&a->session, ANSWER_BLIMP);
+        enum answer answer;
+        TRY(find_answer(&answer, a));
+        return session_flags_plan(&a->session, answer);
     }
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct status s = input_files_list(&files, inputs.paths, inputs.n);
-    s = failed(s) ? s : score_files(a, &files);
+    s = failed(s) ? s : score(a, &files);
     input_files_fini(&files);
     input_paths_fini(&inputs);
     return s;
@@ -354,9 +497,10 @@ const struct command command_blimp = {
     .name = "blimp",
     .summary = "measure how often a model prefers the right sentence of minimal pairs, such as BLiMP's",
     .details = "A file has a pair on each line, as JSON: {\"sentence_good\": ..., \"sentence_bad\": ...}; "
-               "BLiMP's keys UID, linguistics_term and field group the pairs. A sentence's score is its "
-               "pseudo-log-likelihood: each token is masked, one at a time, and predicted; the logarithms of "
-               "the probabilities are added. The sentence with the higher score is the model's choice; a tie "
+               "BLiMP's keys UID, linguistics_term and field group the pairs. A sentence's score is the "
+               "sum of the log-probabilities of its tokens. A decoder predicts each token from those before "
+               "it; of a masked model each token is masked, one at a time, and predicted "
+               "(pseudo-log-likelihood). The sentence with the higher score is the model's choice; a tie "
                "is wrong. Prints a table by paradigm, class and field.",
     .positional_usage = "[PATH...]",
     .max_positional = 1 << 20,

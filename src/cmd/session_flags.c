@@ -28,6 +28,15 @@ struct status session_flags_options(struct session_options *o, const struct sess
     return status_ok();
 }
 
+struct status session_flags_is_decoder(bool *is_decoder, const struct session_flags *f)
+{
+    struct model_dir m;
+    TRY(model_dir_open_given(&m, f->model, f->given));
+    *is_decoder = m.task == MODEL_TASK_CAUSAL_LM;
+    model_dir_close(&m);
+    return status_ok();
+}
+
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer)
 {
     struct session_options o;

@@ -22,6 +22,9 @@ extern const struct option session_flags[];
 struct status session_flags_options(struct session_options *o, const struct session_flags *f,
                                     enum answer answer);
 
+/* Whether the model is a decoder, by its files. */
+struct status session_flags_is_decoder(bool *is_decoder, const struct session_flags *f);
+
 /* session_open as the flags say. */
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer);
 

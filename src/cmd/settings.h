@@ -35,6 +35,11 @@
 #define MERGE_FILE_ROW(at)                                                                                   \
     OPTION_STRING_ROW("merge_file", at, NULL, "FILE", "merges.txt, if --vocab_file is vocab.json")
 
+#define MASKING_ROW(at)                                                                                      \
+    OPTION_CHOICE_ROW("masking", at, "token", "token|within_word",                                           \
+                      "of a masked model, choose what is masked. token: only the token that is predicted "   \
+                      "(Salazar et al. 2020, arXiv:1910.14659); within_word: the later tokens of its word "  \
+                      "too (Kauf & Ivanova 2023, arXiv:2305.10588)")
 #define JSON_OF_PATHS_ROW(at)                                                                                \
     OPTION_FLAG_ROW("json", at, "print a JSON object for each path, and one for all")
 

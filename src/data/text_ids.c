@@ -42,7 +42,7 @@ static struct status text_of_line(struct buf *text, struct text_line line)
     return buf_status(text);
 }
 
-static struct status take_lines(struct text_reader *r, text_ids_take_text *take, void *self)
+static struct status take_lines(struct text_reader *r, bool is_json, text_ids_take_text *take, void *self)
 {
     struct buf text = {0};
     struct status s = status_ok();
@@ -52,22 +52,36 @@ static struct status take_lines(struct text_reader *r, text_ids_take_text *take,
         if (failed(s) || end || line.n == 0) {
             continue;
         }
-        s = text_of_line(&text, line);
-        s = failed(s) ? s : take(self, buf_text(&text), text.n);
+        s = is_json ? text_of_line(&text, line) : status_ok();
+        if (!failed(s)) {
+            s = is_json ? take(self, buf_text(&text), text.n)
+                        : take(self, line.text, utf8_without_end(line.text, line.n));
+        }
         s = status_context(s, "%s line %lld", r->path, (long long)r->line);
     }
     buf_fini(&text);
     return failed(s) ? s : text_reader_check_end(r);
 }
 
-struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self)
+static struct status read_lines(const char *path, bool is_json, text_ids_take_text *take, void *self)
 {
     struct text_reader r;
     text_reader_init(&r);
     struct status s = text_reader_open(&r, path, 0, NULL, false);
-    s = failed(s) ? s : take_lines(&r, take, self);
+    r.keeps_blanks = !is_json;
+    s = failed(s) ? s : take_lines(&r, is_json, take, self);
     text_reader_fini(&r);
     return s;
+}
+
+struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self)
+{
+    return read_lines(path, true, take, self);
+}
+
+struct status text_ids_each_line(const char *path, text_ids_take_text *take, void *self)
+{
+    return read_lines(path, source_formats_names_json(path), take, self);
 }
 
 /* Texts on their way to who takes ids. */

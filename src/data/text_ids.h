@@ -17,6 +17,9 @@ typedef struct status text_ids_take_text(void *self, const char *text, size_t n)
 /* The "text" of each line of JSON.  STATUS_DATA names the line. */
 struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self);
 
+/* The same of a file whose name is that of lines of JSON; of another file each line that is not empty. */
+struct status text_ids_each_line(const char *path, text_ids_take_text *take, void *self);
+
 /* A text that is a document. */
 struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, size_t n, text_ids_take *take,
                                void *self);

@@ -30,6 +30,9 @@ enum batching {
 /* Answers that only commands give. */
 #define ANSWERS_OF_COMMANDS(X) \
     X(BLIMP, "blimp", MASKED_LM, FEW_ASKED) \
+    X(BLIMP_NEXT, "blimp", CAUSAL_LM, LOSSES) \
+    X(TOKENS, "eval --tokens", MASKED_LM, FEW_ASKED) \
+    X(TOKENS_NEXT, "eval --tokens", CAUSAL_LM, LOSSES) \
     X(EVAL, "eval", CAUSAL_LM, LOSSES) \
     X(LAST_WORDS, "eval --last_word", CAUSAL_LM, FEW_ASKED)
 

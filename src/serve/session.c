@@ -187,16 +187,19 @@ static struct status open_dir(struct session *s, const char *path, enum model_ta
 }
 
 /* Other heads may be new, or lack tensors that are named; a decoder's is its word embeddings, which all
- * models have. */
+ * models have, and a decoder has no other. */
 static struct status check_decoder(const struct model_dir *m, enum model_task task)
 {
-    if (task != MODEL_TASK_CAUSAL_LM || m->task == task) {
+    if (m->task == task || (m->task != MODEL_TASK_CAUSAL_LM && task != MODEL_TASK_CAUSAL_LM) ||
+        task == MODEL_TASK_ENCODER) {
         return status_ok();
     }
-    return answer_kind_explain(status_error(STATUS_DATA,
-                                            "%s holds a %s, which does not predict the next word", m->path,
-                                            m->family->class_of(m->task)),
-                               m->task, task);
+    return answer_kind_explain(
+        status_error(STATUS_DATA, "%s holds a %s, which %s", m->path, m->family->class_of(m->task),
+                     m->task != MODEL_TASK_CAUSAL_LM ? "does not predict the next word"
+                     : task == MODEL_TASK_MASKED_LM  ? "predicts the next word, and no masked ones"
+                                                     : "only predicts the next word"),
+        m->task, task);
 }
 
 static struct status load(struct session *s, enum model_task task, const struct load_watch *watch)

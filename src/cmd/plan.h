@@ -25,6 +25,23 @@ static inline struct plan_unit plan_unit_of(double device_bytes)
                                  : (struct plan_unit){"GiB", 0x1p30, "GB", 1e9};
 }
 
+/* ---- --train_tokens (plan_budget.c) ---- */
+
+/* What a run takes, by the predicted time of its step. */
+struct plan_budget {
+    const struct world_setup *setup;
+    int64_t devices, sequences; /* sequences of all devices in a step */
+    double step_s;              /* as if nothing overlapped; 0: not predicted */
+    double tokens;              /* tokens of the run; 0: not asked for */
+    double cost_per_hour;       /* of a device; 0: not known */
+};
+
+/* Appends time, device hours, energy and cost of the tokens, and the bytes of checkpoints and of the data. */
+struct status plan_budget_append(struct buf *b, const struct plan_budget *p);
+
+/* Puts the same into an object, as "budget". */
+struct status plan_budget_add_json(json_t *object, const struct plan_budget *p);
+
 /* ---- --mesh (plan_mesh.c) ---- */
 
 struct plan_mesh {
@@ -75,10 +92,12 @@ enum { PLAN_SEARCH_SIZES = 6, PLAN_SEARCH_SHOWN = 10 }; /* sizes of micro-batche
 struct plan_search {
     struct plan_mesh any; /* fields that all meshes have in common; its mesh and micro-batches are not read */
     int64_t world, batch; /* sequences of all devices in a step */
+    int64_t recomputed_layers; /* what --checkpoint_activations would make of net.recompute */
 
     /* set by plan_search_run */
-    struct world_setup setups[PLAN_SEARCH_SIZES];
-    struct plan_mesh *found; /* [n_found] the fastest first */
+    struct world_setup setups[2][PLAN_SEARCH_SIZES]; /* as asked for, and with checkpointed activations */
+    int64_t n_fit[2][ZERO_STAGES];                   /* meshes that fit, by these choices */
+    struct plan_mesh *found;                         /* [n_found] the fastest first */
     int64_t n_found;
     size_t capacity;
     int64_t n_tried, n_batch, n_model, n_large; /* why the others fell out: see plan_search_append */
@@ -86,8 +105,9 @@ struct plan_search {
     double least_bytes;                         /* bytes of the smallest of n_large; 0: there is none */
 };
 
-/* Plans every mesh of s->world devices, with one and two chunks a stage and micro-batches of 1, 2, 4 ...
- * sequences, and sorts those that fit by time. */
+/* Plans every mesh of s->world devices, with one and two chunks a stage, micro-batches of 1, 2, 4 ...
+ * sequences and the stages of ZeRO from the asked one on, and sorts those that fit by time.  A mesh that does
+ * not fit is planned with checkpointed activations too. */
 struct status plan_search_run(struct plan_search *s);
 void plan_search_fini(struct plan_search *s);
 

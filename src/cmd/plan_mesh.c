@@ -298,14 +298,14 @@ json_t *plan_mesh_json(const struct plan_mesh *p)
     for (int i = 0; i < r->shape.pp && p->stages != NULL; i++) {
         json_array_append_new(stages, json_of_stage(p, &p->stages[i]));
     }
-    json_t *o = json_pack("{s:o, s:s, s:f, s:[i, i, i], s:i, s:i, s:s, s:I, s:I, s:f, s:i, s:b, s:o*, s:o}",
-                          "config", json_text(p->setup->config), "device", p->setup->machine->name,
-                          "device_memory_bytes", p->memory_bytes, "mesh", r->shape.tp, r->shape.pp,
-                          r->shape.dp, "chunks", trainer_ranks_chunks(r), "zero", (int)r->zero_stage,
-                          "precision", precision_name(p->config.net.precision), "micro_batch_size",
-                          (json_int_t)p->setup->bench.n_sequences, "micro_batches", (json_int_t)r->n_micro,
-                          "needed_bytes", p->needed_bytes, "largest_stage", p->largest, "fits",
-                          plan_mesh_fits(p), "bubble", bubble, "stages", stages);
+    json_t *o = json_pack(
+        "{s:o, s:s, s:f, s:[i, i, i], s:i, s:i, s:b, s:s, s:I, s:I, s:f, s:i, s:b, s:o*, s:o}", "config",
+        json_text(p->setup->config), "device", p->setup->machine->name, "device_memory_bytes", p->memory_bytes,
+        "mesh", r->shape.tp, r->shape.pp, r->shape.dp, "chunks", trainer_ranks_chunks(r), "zero",
+        (int)r->zero_stage, "checkpoint_activations", p->config.net.recompute > 0, "precision",
+        precision_name(p->config.net.precision), "micro_batch_size", (json_int_t)p->setup->bench.n_sequences,
+        "micro_batches", (json_int_t)r->n_micro, "needed_bytes", p->needed_bytes, "largest_stage", p->largest,
+        "fits", plan_mesh_fits(p), "bubble", bubble, "stages", stages);
     json_object_update(o, times);
     json_object_set_new(o, "published", json_of_published(p));
     json_decref(times);

@@ -23,6 +23,7 @@ struct plan_args {
     int64_t micro_batch_size, global_batch_size, interval;
     double memory_gb, products_tflops, copy_gb_s, link_gb_s;
     struct precision_flags precision;
+    double train_tokens, cost_per_hour;
     bool sequence_parallel, recompute, skip_checkpoint, schedule, json;
     struct command_flags common;
 };
@@ -30,8 +31,9 @@ struct plan_args {
 #define AT(field) offsetof(struct plan_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("config", AT(common.config_file), NULL, "FILE",
-                      "model configuration (JSON, Hugging Face's keys; see configs/)"),
+    OPTION_STRING_ROW(
+        "config", AT(common.config_file), NULL, "FILE",
+        "model configuration (JSON, Hugging Face's keys), or the name of one in configs/, such as 7b"),
     OPTION_STRING_ROW("config_file", AT(common.config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, RANK_PLAN_MOST_WORLD, "number of devices that train together"),
     OPTION_STRING_ROW("mesh", AT(mesh), NULL, "TPxPPxDP",
@@ -52,8 +54,9 @@ static const struct option options[] = {
         "with --mesh, print what each stage does in a step, and nothing else: F3 is the forward of "
         "micro-batch 3, B3.1 the backward of its chunk 1"),
     OPTION_INT_ROW("search", AT(search), "0", 0, RANK_PLAN_MOST_WORLD,
-                   "plan on all meshes of N devices, with 1 and 2 chunks and micro-batches of 1 to 32 "
-                   "sequences, and list the ten that are predicted to be fastest; 0: off"),
+                   "plan on all meshes of N devices, with 1 and 2 chunks, micro-batches of 1 to 32 "
+                   "sequences, ZeRO from --zero on and checkpointed activations where others do not fit, "
+                   "and list the ten that are predicted to be fastest; 0: off"),
     OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
                    "shard training state over devices, by ZeRO's stage. 0: off; 1: moments and fp32 weights; "
                    "2: gradients too"),
@@ -61,8 +64,8 @@ static const struct option options[] = {
         "device", AT(device), "h200", "NAME",
         "plan for this device: h200, h100, a100, gaudi1, or cpu (this machine, whose rates are measured)"),
     OPTION_GROUP_ROW("a step"),
-    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "128", 5, 65536,
-                   "number of tokens in a sequence"),
+    OPTION_INT_ROW("max_seq_length", AT(batch.max_seq_length), "0", 0, 65536,
+                   "number of tokens in a sequence; 0: of a decoder all of its positions, else 128"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
                    "number of masked positions in a sequence"),
     OPTION_INT_ROW("micro_batch_size", AT(micro_batch_size), "16", 1, 1e6,
@@ -78,6 +81,12 @@ static const struct option options[] = {
                     "keep the activations of few layers and recompute the others in backward"),
     RECOMPUTATION_INTERVAL_ROW(AT(interval)),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "save no checkpoints"),
+    OPTION_GROUP_ROW("a run"),
+    OPTION_REAL_ROW("train_tokens", AT(train_tokens), "0", 0, 1e15,
+                    "print time, device hours, energy and cost of a run over so many tokens, such as 300e9; "
+                    "0: off"),
+    OPTION_REAL_ROW("cost_per_hour", AT(cost_per_hour), "0", 0, 1e9,
+                    "cost of an hour of one device, in any currency; 0: off"),
     OPTION_GROUP_ROW("the device, instead of what kiln knows about it; 0: off"),
     OPTION_REAL_ROW("memory_gb", AT(memory_gb), "0", 0, 1e9, "memory in GB of 1e9 bytes"),
     OPTION_REAL_ROW("products_tflops", AT(products_tflops), "0", 0, 1e9,
@@ -113,8 +122,8 @@ static struct status check_mesh(const struct plan_args *a)
 
 static struct status check(const struct plan_args *a)
 {
-    FAIL_IF(a->common.config_file == NULL, STATUS_USAGE,
-            "--config is missing: a model's configuration, as in configs/");
+    FAIL_IF(a->cost_per_hour > 0 && a->train_tokens == 0, STATUS_USAGE,
+            "--cost_per_hour is the price of a run: give --train_tokens too");
     FAIL_IF(a->zero == ZERO_STAGES, STATUS_UNAVAILABLE,
             "--zero 3 is not supported: kiln keeps all weights on each device; stage 2 shards all else");
     FAIL_IF(a->zero > ZERO_STAGES, STATUS_USAGE, "--zero is %lld, but must be 0, 1 or 2", (long long)a->zero);
@@ -124,6 +133,8 @@ static struct status check(const struct plan_args *a)
     FAIL_IF((a->products_tflops > 0) != (a->copy_gb_s > 0), STATUS_USAGE,
             "--products_tflops and --copy_gb_s need each other: give both");
     TRY(check_mesh(a));
+    FAIL_IF(a->batch.max_seq_length < 5, STATUS_USAGE, "--max_seq_length %lld is below 5",
+            (long long)a->batch.max_seq_length);
     FAIL_IF(a->max_predictions_per_seq > a->batch.max_seq_length, STATUS_USAGE,
             "--max_predictions_per_seq %lld is more than --max_seq_length %lld",
             (long long)a->max_predictions_per_seq, (long long)a->batch.max_seq_length);
@@ -149,15 +160,23 @@ static struct status refuse_batch(const struct plan_args *a, int64_t world)
         (long long)a->micro_batch_size, (long long)world);
 }
 
-/* The caller destroys *model, which is NULL if there is none. */
-static struct status create_model(struct model **model, const struct plan_args *a)
+/* The caller destroys *model, which is NULL if there is none.  The length is the model's own, unless it was
+ * given: a decoder is trained on all of its positions, and predicts all tokens but the first. */
+static struct status create_model(struct model **model, struct plan_args *a)
 {
     json_t *root;
     *model = NULL;
+    FAIL_IF(a->common.config_file == NULL, STATUS_USAGE,
+            "--config is missing: a model's configuration, or the name of one in configs/");
     TRY(json_read_object(&root, a->common.config_file));
     struct status s = model_family_create(model, root, a->common.config_file, MODEL_TASK_PRETRAINING);
     json_decref(root);
     TRY(s);
+    bool is_decoder = (*model)->task == MODEL_TASK_CAUSAL_LM;
+    if (a->batch.max_seq_length == 0) {
+        a->batch.max_seq_length = is_decoder ? (*model)->max_length : 128;
+    }
+    a->max_predictions_per_seq = is_decoder ? a->batch.max_seq_length - 1 : a->max_predictions_per_seq;
     return a->batch.max_seq_length <= (*model)->max_length
                ? status_ok()
                : status_error(STATUS_USAGE,
@@ -262,14 +281,52 @@ static struct status print_json(json_t *object)
     return standard_streams_put(&text);
 }
 
-static struct status print_report(const struct plan_report *r, bool as_json)
+/* The budget of a run with this step. */
+static struct plan_budget budget_of(const struct plan_args *a, const struct world_setup *setup,
+                                    int64_t devices, int64_t sequences, double step_s)
 {
-    struct buf text = {0};
-    if (as_json) {
-        return print_json(plan_report_json(r));
+    return (struct plan_budget){.setup = setup,
+                                .devices = devices,
+                                .sequences = sequences,
+                                .step_s = step_s,
+                                .tokens = a->train_tokens,
+                                .cost_per_hour = a->cost_per_hour};
+}
+
+static struct plan_budget budget_of_mesh(const struct plan_args *a, const struct plan_mesh *p)
+{
+    struct mesh_shape s = p->config.ranks.shape;
+    return budget_of(a, p->setup, (int64_t)s.tp * s.pp * s.dp, plan_mesh_batch(p),
+                     p->has_times ? p->times.step_s : 0);
+}
+
+/* Prints a report and its budget, as text or JSON. */
+static struct status print_with_budget(struct buf *text, json_t *object, const struct plan_budget *budget,
+                                       bool as_json)
+{
+    if (!as_json) {
+        TRY(plan_budget_append(text, budget));
+        return standard_streams_put(text);
     }
-    plan_report_append(&text, r);
-    return standard_streams_put(&text);
+    struct status s = plan_budget_add_json(object, budget);
+    if (failed(s)) {
+        json_decref(object);
+        return s;
+    }
+    return print_json(object);
+}
+
+static struct status print_report(const struct plan_report *r, const struct plan_args *a)
+{
+    const struct world_plan *p = &r->stages[r->stage];
+    struct plan_budget budget =
+        budget_of(a, r->setup, p->world, p->world * p->n_micro * r->setup->bench.n_sequences,
+                  r->has_times ? p->step_s.slow : 0);
+    struct buf text = {0};
+    if (!a->json) {
+        plan_report_append(&text, r);
+    }
+    return print_with_budget(&text, a->json ? plan_report_json(r) : NULL, &budget, a->json);
 }
 
 /* Appends flags with which the plan would fit: "with --world 8 --zero 1"; false: none. */
@@ -358,19 +415,17 @@ static struct status print_schedule(const struct trainer_ranks *r)
     return standard_streams_flush();
 }
 
-static struct status print_mesh(struct plan_mesh *p, bool as_json)
+static struct status print_mesh(struct plan_mesh *p, const struct plan_args *a)
 {
     struct buf text = {0};
     TRY(status_context(plan_mesh_count(p, true), "--mesh"));
-    if (as_json) {
-        return print_json(plan_mesh_json(p));
-    }
-    struct status s = plan_mesh_append(&text, p);
+    struct plan_budget budget = budget_of_mesh(a, p);
+    struct status s = a->json ? status_ok() : plan_mesh_append(&text, p);
     if (failed(s)) {
         buf_fini(&text);
         return s;
     }
-    return standard_streams_put(&text);
+    return print_with_budget(&text, a->json ? plan_mesh_json(p) : NULL, &budget, a->json);
 }
 
 static struct status plan_on_mesh(const struct plan_args *a, const struct world_setup *setup)
@@ -385,28 +440,34 @@ static struct status plan_on_mesh(const struct plan_args *a, const struct world_
     if (a->schedule) {
         return print_schedule(&p.config.ranks);
     }
-    struct status s = print_mesh(&p, a->json);
+    struct status s = print_mesh(&p, a);
     s = failed(s) ? s : plan_mesh_check(&p);
     plan_mesh_fini(&p);
     return s;
 }
 
-static struct status print_search(struct plan_search *search, bool as_json)
+/* The budget is that of the fastest mesh. */
+static struct status print_search(struct plan_search *search, const struct plan_args *a)
 {
     struct buf text = {0};
     TRY(plan_search_run(search));
-    if (as_json) {
-        return print_json(plan_search_json(search));
+    struct plan_budget budget = search->n_found > 0
+                                    ? budget_of_mesh(a, &search->found[0])
+                                    : budget_of(a, search->any.setup, a->search, search->batch, 0);
+    if (!a->json) {
+        plan_search_append(&text, search);
     }
-    plan_search_append(&text, search);
-    return standard_streams_put(&text);
+    return print_with_budget(&text, a->json ? plan_search_json(search) : NULL, &budget, a->json);
 }
 
 static struct status search_meshes(const struct plan_args *a, const struct world_setup *setup)
 {
-    struct plan_search search = {.world = a->search, .batch = a->global_batch_size};
+    struct plan_search search = {.world = a->search,
+                                 .batch = a->global_batch_size,
+                                 .recomputed_layers = pretrain_recomputed_layers(
+                                     a->interval, setup->bench.config.net.model->n_layers)};
     TRY(mesh_of(&search.any, a, setup));
-    struct status s = print_search(&search, a->json);
+    struct status s = print_search(&search, a);
     s = failed(s) ? s : plan_search_check(&search);
     plan_search_fini(&search);
     return s;
@@ -426,21 +487,21 @@ static struct status plan(const struct plan_args *a, const struct model *model)
     struct plan_report r = {.setup = &setup, .memory_bytes = memory_of(a, &setup), .stage = (int)a->zero};
     TRY(plan_stages(r.stages, a, &setup, a->world, &r.has_times));
     TRY(plan_rows(&r, a));
-    TRY(print_report(&r, a->json));
+    TRY(print_report(&r, a));
     return check_fit(&r);
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
-    const struct plan_args *a = args;
+    struct plan_args a = *(const struct plan_args *)args;
     struct model *model;
     (void)n_positional, (void)positional;
-    TRY(check(a));
-    if (a->mesh == NULL && a->search == 0 && micro_batches(a, a->world) == 0) {
-        return refuse_batch(a, a->world);
+    struct status s = create_model(&model, &a);
+    s = failed(s) ? s : check(&a);
+    if (!failed(s) && a.mesh == NULL && a.search == 0 && micro_batches(&a, a.world) == 0) {
+        s = refuse_batch(&a, a.world);
     }
-    struct status s = create_model(&model, a);
-    s = failed(s) ? s : plan(a, model);
+    s = failed(s) ? s : plan(&a, model);
     free(model);
     return s;
 }

@@ -13,8 +13,9 @@ struct status pipeline_check(const struct pipeline_shape *p)
                : status_error(
                      STATUS_USAGE,
                      "a pipeline of %d stages with %d chunks each runs %d micro-batches at a time, but "
-                     "a step has %lld, which is no multiple: change --global-batch-size, or leave out "
-                     "--num-layers-per-virtual-pipeline-stage",
+                     "a step has %lld, which is no multiple: change the sequences of a step, or give "
+                     "each stage one chunk (in kiln plan --global_batch_size and --chunks, in kiln "
+                     "pretrain-gpt --global-batch-size and --num-layers-per-virtual-pipeline-stage)",
                      p->n_stages, p->n_chunks, p->n_stages, (long long)p->n_micro);
 }
 

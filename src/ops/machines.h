@@ -23,6 +23,7 @@ struct machine {
     int64_t per_node;    /* devices of a node */
     /* bytes a second, sent and received at once, of a device in a node, and from node to node */
     double within, between;
+    double watts; /* most that a device takes, by its datasheet; 0: not known */
     bool computes_in_f16, computes_in_fp8;
     const char *memory_source, *rates_source, *links_source;
 };

@@ -175,8 +175,20 @@ awk '/^8 devices/ { sub(/.*: /, ""); all = $1 } /do not divide|need more|remain/
 expect 0 '"tried": ' "${mesh[@]}" --search 8 --json
 best=$(awk '$1 == "\"step\":" { print $2; exit }' "$dir/out")
 read -r tp pp dp < <(tr -d ' \n' <"$dir/out" | sed -E 's/.*"best":\[\{[^[]*"mesh":\[([0-9]+),([0-9]+),([0-9]+)\].*/\1 \2 \3\n/')
-chunks=$(value chunks 1) size=$(value micro_batch_size 1)
-expect 0 "\"step\": $best" "${mesh[@]}" --mesh "${tp}x${pp}x$dp" --chunks "$chunks" --micro_batch_size "$size" --json
+chunks=$(value chunks 1) size=$(value micro_batch_size 1) zero=$(value zero 1)
+expect 0 "\"step\": $best" "${mesh[@]}" --mesh "${tp}x${pp}x$dp" --zero "$zero" --chunks "$chunks" --micro_batch_size "$size" --json
+# of the choices of ZeRO and recomputation those that let more fit are counted; a run has its time, cost and bytes
+expect 0 "of these fit " "${mesh[@]}" --search 8 --train_tokens 1e9 --cost_per_hour 2
+fit=$(sed -n 's/^of these fit //p; s/^only with --checkpoint_activations: //p' "$dir/out" | sed 's/ with --zero [012],\{0,1\}//g' | tr ' \n' '++')
+awk -v fit="$(($fit 0))" '/ remain, / { exit fit != $1 }' "$dir/out" || fail "choices are not all: $(cat "$dir/out")"
+grep -q 'a run over 1e+09 tokens (predicted): 488282 steps, .* device hours on 8 devices, .* kWh at most .*, cost [0-9.]*$' "$dir/out" &&
+    grep -q '^on disk: .* GB a checkpoint, .* GB an exported model, 2 GB the store of the tokens$' "$dir/out" || fail "$(cat "$dir/out")"
+expect 0 '"checkpoint_bytes": ' "${mesh[@]}" --mesh 1x1x2 --train_tokens 1e9 --json
+# a model's own length, its name, and errors in the order of what is missing
+expect 0 "sequences of 128 tokens, 127 predicted" "$kiln" plan --config "$dir/gpt.json" --dry_run
+expect 0 "6658.40 M parameters" "$kiln" plan --config 7b --dry_run --autocast --device h200 --zero 2 --world 8 --micro_batch_size 1
+expect 64 "no configuration of this name" "$kiln" plan --config 7bb --search 32
+expect 64 "give --train_tokens" "${mesh[@]}" --mesh 1x1x2 --cost_per_hour 2
 expect 71 "no mesh of 8 devices holds the model" "${mesh[@]}" --search 8 --memory_gb 0.001
 expect 64 "no mesh of 11 devices divides the model and 16 sequences" "${mesh[@]}" --search 11
 expect 64 "give --global_batch_size" "$kiln" plan --config "$dir/gpt.json" --search 8

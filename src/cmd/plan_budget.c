@@ -10,7 +10,7 @@ struct disk {
     double store;      /* the tokens of the run; 0: not asked for */
 };
 
-/* Stores keep ids of vocabularies below this in two bytes, else in four (Megatron-LM's indexed_dataset.py). */
+/* Stores keep ids of smaller vocabularies in two bytes, else in four (Megatron-LM: indexed_dataset.py). */
 enum { SHORT_IDS = 65500 };
 
 static struct status find_disk(struct disk *d, const struct plan_budget *p)

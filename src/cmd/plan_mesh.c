@@ -300,9 +300,9 @@ json_t *plan_mesh_json(const struct plan_mesh *p)
     }
     json_t *o = json_pack(
         "{s:o, s:s, s:f, s:[i, i, i], s:i, s:i, s:b, s:s, s:I, s:I, s:f, s:i, s:b, s:o*, s:o}", "config",
-        json_text(p->setup->config), "device", p->setup->machine->name, "device_memory_bytes", p->memory_bytes,
-        "mesh", r->shape.tp, r->shape.pp, r->shape.dp, "chunks", trainer_ranks_chunks(r), "zero",
-        (int)r->zero_stage, "checkpoint_activations", p->config.net.recompute > 0, "precision",
+        json_text(p->setup->config), "device", p->setup->machine->name, "device_memory_bytes",
+        p->memory_bytes, "mesh", r->shape.tp, r->shape.pp, r->shape.dp, "chunks", trainer_ranks_chunks(r),
+        "zero", (int)r->zero_stage, "checkpoint_activations", p->config.net.recompute > 0, "precision",
         precision_name(p->config.net.precision), "micro_batch_size", (json_int_t)p->setup->bench.n_sequences,
         "micro_batches", (json_int_t)r->n_micro, "needed_bytes", p->needed_bytes, "largest_stage", p->largest,
         "fits", plan_mesh_fits(p), "bubble", bubble, "stages", stages);

@@ -462,7 +462,8 @@ static struct status check(const struct blimp_args *a)
 {
     FAIL_IF((a->session.model == NULL) == (a->run == NULL), STATUS_USAGE,
             "a model to score: give --model PATH, or --run DIR for all checkpoints of a run");
-    FAIL_IF(a->run != NULL && (a->json != NULL || a->scores != NULL || a->session.common.dry_run), STATUS_USAGE,
+    FAIL_IF(a->run != NULL && (a->json != NULL || a->scores != NULL || a->session.common.dry_run),
+            STATUS_USAGE,
             "--run prints a table of all checkpoints: leave out --json, --scores and --dry_run");
     return status_ok();
 }

@@ -1,16 +1,14 @@
 /* kiln embed: sentence vectors of texts, one JSON array per text. */
-#define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
+#include "cmd/text_groups.h"
 #include "core/buf.h"
 #include "core/log.h"
 #include "serve/answer_json.h"
 #include "serve/embed.h"
-#include "text/utf8.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct embed_args {
     struct session_flags session;
@@ -22,6 +20,7 @@ struct embed_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct embed_args, session),
                       "a checkpoint or model directory; only its embeddings and encoder are read"),
+    OPTION_IGNORED_ROW("json", "vectors are JSON arrays, one a line"),
     OPTION_GROUP_ROW("how vectors are made, instead of what the model's files say"),
     OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), NULL,
                       "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken",
@@ -43,18 +42,10 @@ static const struct option options[] = {
     {0},
 };
 
-/* Texts that are computed and printed together: enough for sorting by length to pay, few enough for quick
- * answers. */
-enum { GROUP_TEXTS = 1024 };
-
-struct group {
+struct embedding {
     struct session *s;
     struct embed_plan plan;
-    struct buf bytes; /* bytes of all texts, end to end */
-    size_t lengths[GROUP_TEXTS];
-    struct text_bytes texts[GROUP_TEXTS];
-    size_t n;
-    float *vectors; /* [GROUP_TEXTS, plan.width] */
+    float *vectors; /* [TEXT_GROUP_TEXTS, plan.width] */
     int64_t n_cut;
     bool has_warned; /* a special token in a text was warned of */
 };
@@ -68,29 +59,8 @@ static struct status print_vector(struct buf *line, const float *v, int64_t n)
     return fwrite(line->data, 1, line->n, stdout) == line->n ? status_ok() : standard_streams_flush();
 }
 
-static struct status run_group(struct group *g)
-{
-    int64_t width = g->plan.width, n_cut;
-    struct buf line = {0};
-    size_t at = 0;
-    for (size_t i = 0; i < g->n; i++) {
-        g->texts[i] = (struct text_bytes){buf_text(&g->bytes) + at, g->lengths[i]};
-        at += g->lengths[i];
-    }
-    TRY(embed_texts(g->s, g->vectors, &n_cut, g->texts, g->n, &g->plan));
-    struct status s = status_ok();
-    for (size_t i = 0; i < g->n && !failed(s); i++) {
-        s = print_vector(&line, g->vectors + (int64_t)i * width, width);
-    }
-    buf_fini(&line);
-    g->n_cut += n_cut;
-    g->n = 0;
-    buf_clear(&g->bytes);
-    return failed(s) ? s : standard_streams_flush();
-}
-
 /* Warns of a text for which kiln's vectors differ from those of sentence-transformers. */
-static void warn_of_special(struct group *g, const char *text, size_t n)
+static void warn_of_special(struct embedding *g, const char *text, size_t n)
 {
     struct added_match m;
     if (!g->has_warned && !g->s->tokenizer->parses_special &&
@@ -102,43 +72,29 @@ static void warn_of_special(struct group *g, const char *text, size_t n)
     }
 }
 
-static struct status add_text(struct group *g, const char *text, size_t n)
+static struct status embed_group(void *self, const struct text_bytes *texts, size_t n)
 {
-    warn_of_special(g, text, n);
-    buf_append(&g->bytes, text, n);
-    g->lengths[g->n++] = n;
-    TRY(buf_status(&g->bytes));
-    return g->n == GROUP_TEXTS ? run_group(g) : status_ok();
-}
-
-static struct status add_lines(struct group *g)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    int64_t n_lines = 0;
-    struct status s = status_ok();
-    for (ssize_t n; !failed(s) && (n = getline(&line, &capacity, stdin)) >= 0;) {
-        n = (ssize_t)utf8_without_end(line, (size_t)n);
-        s = standard_streams_check_line(line, (size_t)n, ++n_lines);
-        s = failed(s) ? s : add_text(g, line, (size_t)n);
+    struct embedding *g = self;
+    int64_t width = g->plan.width, n_cut;
+    struct buf line = {0};
+    for (size_t i = 0; i < n; i++) {
+        warn_of_special(g, texts[i].bytes, texts[i].n);
     }
-    s = failed(s) ? s : standard_streams_check_input();
-    free(line);
+    TRY(embed_texts(g->s, g->vectors, &n_cut, texts, n, &g->plan));
+    struct status s = status_ok();
+    for (size_t i = 0; i < n && !failed(s); i++) {
+        s = print_vector(&line, g->vectors + (int64_t)i * width, width);
+    }
+    buf_fini(&line);
+    g->n_cut += n_cut;
     return s;
 }
 
-static struct status embed_all(struct group *g, int n_positional, const char *const *positional)
+static struct status embed_all(struct embedding *g, int n_positional, const char *const *positional)
 {
-    g->vectors = malloc((size_t)(GROUP_TEXTS * g->plan.width) * sizeof *g->vectors);
-    FAIL_IF(g->vectors == NULL, STATUS_MEMORY, "out of memory for the vectors of %d texts", GROUP_TEXTS);
-    if (n_positional == 0) {
-        TRY(add_lines(g));
-    }
-    for (int i = 0; i < n_positional; i++) {
-        TRY(standard_streams_check_argument(positional[i], i + 1));
-        TRY(add_text(g, positional[i], strlen(positional[i])));
-    }
-    TRY(run_group(g));
+    g->vectors = malloc((size_t)(TEXT_GROUP_TEXTS * g->plan.width) * sizeof *g->vectors);
+    FAIL_IF(g->vectors == NULL, STATUS_MEMORY, "out of memory for the vectors of %d texts", TEXT_GROUP_TEXTS);
+    TRY(text_groups_answer(n_positional, positional, embed_group, g));
     if (g->n_cut > 0) {
         log_warning("%lld texts were longer than the %lld tokens that fit, and were cut", (long long)g->n_cut,
                     (long long)g->plan.max_length);
@@ -147,7 +103,7 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
 }
 
 /* Logs how vectors are made, and where that setting is from. */
-static struct status plan(struct group *g, const struct embed_args *a)
+static struct status plan(struct embedding *g, const struct embed_args *a)
 {
     struct embed_options o = {
         .has_pooling = a->pooling == NULL ? EMBED_AS_MODEL : EMBED_YES,
@@ -191,20 +147,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct session s;
     TRY(session_flags_open(&s, &a->session, ANSWER_EMBED));
     s.dir.tokenizer.parses_special |= a->parse_special_tokens;
-    struct group *g = calloc(1, sizeof *g);
-    struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
-    if (!failed(status)) {
-        g->s = &s;
-        status = plan(g, a);
-    }
-    if (!failed(status)) {
-        status = embed_all(g, n_positional, positional);
-    }
-    if (g != NULL) {
-        buf_fini(&g->bytes);
-        free(g->vectors);
-    }
-    free(g);
+    struct embedding g = {.s = &s};
+    struct status status = plan(&g, a);
+    status = failed(status) ? status : embed_all(&g, n_positional, positional);
+    free(g.vectors);
     session_close(&s);
     return status;
 }

@@ -1,7 +1,10 @@
 /* kiln squad, kiln classify, kiln tag and kiln embed-train: the command lines of task/example_task.h. */
 #include "cmd/commands.h"
+#include "cmd/label_texts.h"
 #include "cmd/settings.h"
 #include "cmd/train_command.h"
+#include "serve/tag_text.h"
+#include "serve/zero_shot.h"
 #include "task/example_task.h"
 
 #include <stddef.h>
@@ -10,21 +13,33 @@ struct example_args {
     struct example_options run;
     struct launcher_flags launcher;
     struct option_given given;
+    struct label_texts_flags label; /* classify and tag, of texts on the command line */
 };
 
 #define AT(field)   offsetof(struct example_args, run.run.run.field)
 #define TUNE(field) offsetof(struct example_args, run.run.field)
 #define OWN(field)  offsetof(struct example_args, run.field)
+#define SAY(field)  offsetof(struct example_args, label.field)
 
 /* ---- rows that the commands share ---- */
 
-#define FINETUNE_PLACE_ROWS(output_help)                                                                     \
+#define FINETUNE_INIT_ROWS                                                                                   \
     OPTION_REQUIRED_ROW(                                                                                     \
         "init_checkpoint", AT(init_checkpoint), "PATH",                                                      \
         "start from this model: a checkpoint, an output directory, a directory as `transformers` writes "    \
-        "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
-        OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR", output_help),                        \
+        "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint")
+#define FINETUNE_PLACE_ROWS(output_help)                                                                     \
+    FINETUNE_INIT_ROWS, OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR", output_help),        \
         ENCODING_ROW(TUNE(encoding), "the files of text")
+
+/* Of the commands that label texts of the command line too. */
+#define LABEL_PLACE_ROWS(output_help)                                                                        \
+    FINETUNE_INIT_ROWS,                                                                                      \
+        OPTION_STRING_ROW("output_dir", AT(common.output_dir), NULL, "DIR",                                  \
+                          output_help "; without it, TEXT... or lines of standard input are labelled"),      \
+        ENCODING_ROW(TUNE(encoding), "the files of text"),                                                   \
+        OPTION_FLAG_ROW("json", SAY(json),                                                                   \
+                        "without --output_dir, print a JSON array for each text, as `kiln serve` answers")
 
 /* Flags with the names that scripts of `transformers` have. */
 #define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \
@@ -131,6 +146,48 @@ struct example_args {
         return finetune_command_run(&command_##TASK, &TASK##_task, args, &a->launcher, REPLACES);            \
     }
 
+/* Whether the arguments ask to label texts of the command line, with a model alone. */
+static bool labels_texts(const struct finetune_options *o)
+{
+    return o->run.common.output_dir == NULL && o->train_file == NULL && o->predict_file == NULL &&
+           !o->do_train && !o->do_predict && !o->do_eval;
+}
+
+static struct status check_place(const struct command *c, const struct finetune_options *o, int n_texts)
+{
+    FAIL_IF(
+        n_texts > 0, STATUS_USAGE,
+        "texts on the command line are labelled by a model alone: leave out --output_dir, --train_file and "
+        "--predict_file");
+    FAIL_IF(o->run.common.output_dir == NULL, STATUS_USAGE, "kiln %s needs --output_dir DIR for files",
+            c->name);
+    return status_ok();
+}
+
+static struct session_flags session_of(const struct finetune_options *o)
+{
+    const struct precision_flags *p = &o->run.precision;
+    return (struct session_flags){.model = o->run.init_checkpoint,
+                                  .given.vocab_file = o->run.vocabulary.vocab_file,
+                                  .device = o->run.device,
+                                  .dtype = p->fp16       ? "fp16"
+                                           : p->autocast ? "bf16"
+                                                         : "fp32",
+                                  .common.dry_run = o->run.common.dry_run};
+}
+
+/* The function that runs a task, or labels texts. */
+#define LABEL_RUN_OF(TASK)                                                                                   \
+    static struct status run_##TASK(const void *args, int n_positional, const char *const *positional) {     \
+        const struct example_args *a = args;                                                                 \
+        const struct session_flags session = session_of(&a->run.run);                                        \
+        if (labels_texts(&a->run.run)) {                                                                     \
+            return label_texts_##TASK(&session, &a->label, n_positional, positional);                        \
+        }                                                                                                    \
+        TRY(check_place(&command_##TASK, &a->run.run, n_positional));                                        \
+        return finetune_command_run(&command_##TASK, &TASK##_task, args, &a->launcher, false);               \
+    }
+
 /* ---- kiln squad ---- */
 
 /* run_squad.py keeps the features of a --train_file in a file next to it. */
@@ -200,7 +257,14 @@ const struct command command_squad = {
 
 static const struct option classify_options[] = {
     OPTION_GROUP_ROW("input and output"),
-    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.jsonl and log.jsonl into this directory"),
+    LABEL_PLACE_ROWS("write the fine-tuned model, predictions.jsonl and log.jsonl into this directory"),
+    OPTION_FLAG_ROW("pairs", SAY(pairs), "without --output_dir, texts are pairs with a tab between the two"),
+    OPTION_STRING_ROW("labels", SAY(labels), NULL, "LIST",
+                      "without --output_dir, choose from these labels, separated by commas, by a model of "
+                      "entailment (NLI): zero-shot classification"),
+    OPTION_STRING_ROW("hypothesis_template", SAY(hypothesis_template), ZERO_SHOT_TEMPLATE, "TEXT",
+                      "what a text with a label of --labels entails"),
+    OPTION_FLAG_ROW("multi_label", SAY(multi_label), "score each of --labels alone: several may hold"),
     OPTION_STRING_ROW(
         "train_file", TUNE(train_file), NULL, "FILE",
         "train on the texts and labels of this file: .csv, .tsv or, for JSON lines, .json or .jsonl"),
@@ -235,16 +299,22 @@ static const struct option classify_options[] = {
     {0},
 };
 
-RUN_OF(classify, false)
+LABEL_RUN_OF(classify)
 
 const struct command command_classify = {
     .name = "classify",
     .summary = "fine-tune a model on labelled texts or pairs of texts, and classify texts",
-    .details =
-        "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  A fine-tuned model keeps "
-        "its labels; a new classifier takes the labels of --train_file, sorted, numbers by value.",
+    .details = "With --model alone, texts are arguments or lines of standard input, and each becomes a line: "
+               "its label "
+               "and score.  With --train_file the fine-tuned model goes to OUTPUT_DIR/model, for "
+               "`transformers` too.  "
+               "A fine-tuned model keeps "
+               "its labels; a new classifier takes the labels of --train_file, sorted, numbers by value.",
+    .positional_usage = "[TEXT...]",
+    .max_positional = 1000,
     .options = classify_options,
-    .usual = "init_checkpoint|output_dir|train_file|predict_file|text_column|label_column|problem_"
+    .usual = "init_checkpoint|output_dir|json|pairs|labels|train_file|predict_file|text_column|label_column|"
+             "problem_"
              "type|" USUAL_FLAGS,
     .run = run_classify,
     EXAMPLE_COMMAND,
@@ -254,7 +324,9 @@ const struct command command_classify = {
 
 static const struct option tag_options[] = {
     OPTION_GROUP_ROW("input and output"),
-    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
+    LABEL_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
+    OPTION_CHOICE_ROW("aggregation_strategy", SAY(strategy), "simple", TAG_STRATEGIES,
+                      "without --output_dir, make entities of tokens in this way of transformers"),
     OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
                       "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
                       "ends in .json or .jsonl; a label may be a number"),
@@ -284,16 +356,21 @@ static const struct option tag_options[] = {
     {0},
 };
 
-RUN_OF(tag, false)
+LABEL_RUN_OF(tag)
 
 const struct command command_tag = {
     .name = "tag",
     .summary = "fine-tune a model to label the words of sentences, such as names, and label them",
-    .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  The first piece of a "
-               "word has its label.  A fine-tuned model keeps its labels; a new classifier takes the labels "
-               "of --train_file, sorted.",
+    .details =
+        "With --model alone, texts are arguments or lines of standard input, and what their words name "
+        "is printed.  With --train_file the fine-tuned model goes to OUTPUT_DIR/model, for "
+        "`transformers` too.  The first piece of a "
+        "word has its label.  A fine-tuned model keeps its labels; a new classifier takes the labels "
+        "of --train_file, sorted.",
+    .positional_usage = "[TEXT...]",
+    .max_positional = 1000,
     .options = tag_options,
-    .usual = "init_checkpoint|output_dir|train_file|predict_file|text_column|label_column|" USUAL_FLAGS,
+    .usual = "init_checkpoint|output_dir|json|train_file|predict_file|text_column|label_column|" USUAL_FLAGS,
     .run = run_tag,
     EXAMPLE_COMMAND,
 };

@@ -55,7 +55,7 @@ static struct status print_answers(const struct reading *r, const char *question
                                    const struct ask_result *result)
 {
     if (r->json) {
-        return standard_streams_put_json(answer_json_ask(question, result));
+        return standard_streams_put_json(answer_json_ask(question, r->context, result));
     }
     for (int64_t k = 0; k < result->n; k++) {
         const struct ask_answer *a = &result->answers[k];

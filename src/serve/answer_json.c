@@ -73,17 +73,25 @@ json_t *answer_json_generation(const char *prompt, size_t n, const struct genera
                      answer_json_said(buf_text(&g->text), g->text.n), "ids", ids, "end", ends[g->end]);
 }
 
-json_t *answer_json_ask(const char *question, const struct ask_result *r)
+/* The place of an answer, in bytes or characters; null: there is none. */
+static json_t *place_of(bool is_none, int64_t place)
+{
+    return is_none ? json_null() : json_integer(place);
+}
+
+json_t *answer_json_ask(const char *question, const char *context, const struct ask_result *r)
 {
     json_t *answers = json_array();
     for (int64_t k = 0; k < r->n; k++) {
         const struct ask_answer *a = &r->answers[k];
-        bool is_none = a->start < 0;
-        json_array_append_new(answers,
-                              json_pack("{s:o, s:f, s:o, s:o}", "text", json_text(r->texts.data + a->text),
-                                        "probability", a->probability, "start",
-                                        is_none ? json_null() : json_integer(a->start), "end",
-                                        is_none ? json_null() : json_integer(a->end)));
+        bool none = a->start < 0;
+        int64_t start = none ? 0 : utf8_count(context, (size_t)a->start);
+        int64_t n = none ? 0 : utf8_count(context + a->start, (size_t)(a->end - a->start));
+        json_array_append_new(answers, json_pack("{s:o, s:f, s:o, s:o, s:o, s:o}", "text",
+                                                 json_text(r->texts.data + a->text), "probability",
+                                                 a->probability, "start", place_of(none, a->start), "end",
+                                                 place_of(none, a->end), "start_char", place_of(none, start),
+                                                 "end_char", place_of(none, start + n)));
     }
     return json_pack("{s:o, s:o}", "question", json_text(question), "answers", answers);
 }

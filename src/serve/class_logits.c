@@ -70,3 +70,16 @@ void class_logits_read(struct class_reading *out, const float *logits, const str
         }
     }
 }
+
+/* The higher score first; of equal ones the one of the smaller number. */
+static int by_score(const void *a, const void *b)
+{
+    const struct class_reading *x = a, *y = b;
+    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
+                                : (x->label > y->label) - (x->label < y->label);
+}
+
+void class_logits_sort(struct class_reading *readings, size_t n)
+{
+    qsort(readings, n, sizeof *readings, by_score);
+}

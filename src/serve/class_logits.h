@@ -40,4 +40,7 @@ struct class_reading {
  * [num_labels], in their order. */
 void class_logits_read(struct class_reading *out, const float *logits, const struct model_labels *model);
 
+/* Sorts readings by score, the higher first, and equal ones by label. */
+void class_logits_sort(struct class_reading *readings, size_t n);
+
 #endif

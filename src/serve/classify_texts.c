@@ -44,6 +44,32 @@ struct status classify_job_read(const struct classify_job *j, struct classify_re
     return status_ok();
 }
 
+enum label_problem classify_texts_problem(const struct session *model)
+{
+    const struct model_labels *labels = &model->model->labels;
+    bool is_one = labels->n == 1 && labels->problem == PROBLEM_REGRESSION && !model->scores.is_regression;
+    return is_one ? PROBLEM_MULTI_LABEL : labels->problem;
+}
+
+json_t *classify_job_to_json(const struct classify_job *j, int64_t text, enum label_problem problem,
+                             int64_t top_k)
+{
+    struct model_labels labels = *j->labels;
+    struct class_reading *scores = calloc((size_t)labels.n, sizeof *scores);
+    json_t *list = scores == NULL ? NULL : json_array();
+    labels.problem = problem;
+    if (scores != NULL) {
+        class_logits_read(scores, class_logits_get(&j->logits, text), &labels);
+        class_logits_sort(scores, (size_t)labels.n);
+    }
+    for (int64_t i = 0; list != NULL && i < labels.n && i < top_k; i++) {
+        json_array_append_new(list, json_pack("{s:f, s:s}", "score", scores[i].score, "label",
+                                              label_names_get(labels.names, scores[i].label)));
+    }
+    free(scores);
+    return list;
+}
+
 void classify_job_fini(struct classify_job *j)
 {
     class_logits_fini(&j->logits);

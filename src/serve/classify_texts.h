@@ -27,6 +27,14 @@ struct status classify_job_make(struct classify_job *j, const struct session *s,
 struct status classify_job_read(const struct classify_job *j, struct classify_result *result);
 void classify_job_fini(struct classify_job *j);
 
+/* The kind of a model's scores as transformers' pipeline has them: for one label a sigmoid, unless
+ * "problem_type" says regression. */
+enum label_problem classify_texts_problem(const struct session *model);
+
+/* [{"score", "label"}] of a text, by score, at most top_k; NULL if memory runs out. */
+json_t *classify_job_to_json(const struct classify_job *j, int64_t text, enum label_problem problem,
+                             int64_t top_k);
+
 /* Classifies `texts`, with pairs[i] after texts[i] unless `pairs` is NULL, in a session of
  * MODEL_TASK_SEQUENCE_CLASSIFICATION.  The labels of a text are sorted by score, the highest first; numbers
  * (PROBLEM_REGRESSION) are in the model's order.  A text does not depend on its neighbours.  STATUS_NUMERIC

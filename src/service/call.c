@@ -373,13 +373,3 @@ void call_make_id(char to[CALL_ID_BYTES], const char *prefix)
         snprintf(to + n + 2 * i, 3, "%02x", random[i]);
     }
 }
-
-int64_t call_characters(const char *text, size_t n)
-{
-    int64_t count = 0;
-    uint32_t c;
-    for (size_t i = 0; i < n; i += (size_t)utf8_decode(&c, text + i, n - i)) {
-        count++;
-    }
-    return count;
-}

@@ -190,7 +190,4 @@ void call_free(struct call *c);
 /* Times of the work so far, in seconds. */
 struct call_times call_times(const struct call *c);
 
-/* How many characters (code points) text[0..n) has. */
-int64_t call_characters(const char *text, size_t n);
-
 #endif

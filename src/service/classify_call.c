@@ -1,5 +1,7 @@
 #include "service/classify_call.h"
 
+#include "text/utf8.h"
+
 #include <stdlib.h>
 
 static void free_state(void *state)
@@ -33,13 +35,6 @@ bool classify_call_make_room(struct classify_call *k, size_t n, bool of_pairs)
     return true;
 }
 
-enum label_problem classify_call_problem(const struct served_model *m)
-{
-    const struct model_labels *labels = &m->model.model->labels;
-    bool is_one = labels->n == 1 && labels->problem == PROBLEM_REGRESSION && !m->model.scores.is_regression;
-    return is_one ? PROBLEM_MULTI_LABEL : labels->problem;
-}
-
 static void finish(struct call *c)
 {
     struct classify_call *k = c->state;
@@ -52,8 +47,8 @@ static struct status make_job(struct classify_call *k)
     struct call *c = k->call;
     struct tokenizer_scratch *scratch;
     for (size_t i = 0; i < k->n; i++) {
-        c->n_characters += call_characters(k->texts[i].bytes, k->texts[i].n);
-        c->n_characters += k->pairs == NULL ? 0 : call_characters(k->pairs[i].bytes, k->pairs[i].n);
+        c->n_characters += utf8_count(k->texts[i].bytes, k->texts[i].n);
+        c->n_characters += k->pairs == NULL ? 0 : utf8_count(k->pairs[i].bytes, k->pairs[i].n);
     }
     TRY(served_model_take_scratch(c->model, &scratch));
     struct status s = classify_job_make(&k->job, &c->model->sessions[ANSWER_CLASSIFY], scratch, k->texts,
@@ -82,33 +77,7 @@ const float *classify_call_logits(const struct classify_call *k, int64_t text)
     return class_logits_get(&k->job.logits, text);
 }
 
-/* The higher score first; of equal ones the one of the smaller number. */
-static int by_score(const void *a, const void *b)
-{
-    const struct class_reading *x = a, *y = b;
-    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
-                                : (x->label > y->label) - (x->label < y->label);
-}
-
-void classify_call_sort(struct class_reading *scores, size_t n)
-{
-    qsort(scores, n, sizeof *scores, by_score);
-}
-
 json_t *classify_call_labels(const struct classify_call *k, int64_t text)
 {
-    struct model_labels labels = *k->job.labels;
-    struct class_reading *scores = calloc((size_t)labels.n, sizeof *scores);
-    json_t *list = scores == NULL ? NULL : json_array();
-    labels.problem = k->problem;
-    if (scores != NULL) {
-        class_logits_read(scores, classify_call_logits(k, text), &labels);
-        classify_call_sort(scores, (size_t)labels.n);
-    }
-    for (int64_t i = 0; list != NULL && i < labels.n && i < k->top_k; i++) {
-        json_array_append_new(list, json_pack("{s:f, s:s}", "score", scores[i].score, "label",
-                                              label_names_get(labels.names, scores[i].label)));
-    }
-    free(scores);
-    return list;
+    return classify_job_to_json(&k->job, text, k->problem, k->top_k);
 }

@@ -31,15 +31,8 @@ bool classify_call_make_room(struct classify_call *k, size_t n, bool of_pairs);
 /* Classifies with c->model (call_model); the call then ends by k->answer or has failed. */
 void classify_call_start(struct classify_call *k);
 
-/* The kind of a model's scores as transformers' pipeline has them: for one label a sigmoid, unless
- * "problem_type" says regression. */
-enum label_problem classify_call_problem(const struct served_model *m);
-
 /* The logits of a text, [labels]. */
 const float *classify_call_logits(const struct classify_call *k, int64_t text);
-
-/* Sorts readings by score, the higher first, and equal ones by label. */
-void classify_call_sort(struct class_reading *scores, size_t n);
 
 /* [{"score", "label"}] of a text, by score, at most top_k; NULL if memory runs out. */
 json_t *classify_call_labels(const struct classify_call *k, int64_t text);

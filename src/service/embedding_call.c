@@ -2,6 +2,7 @@
 
 #include "core/base64.h"
 #include "serve/answer_json.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static struct status add(struct embedding_call *e, struct embed_input *in, struc
                 (json_is_string(text) || json_is_array(text)),
             STATUS_DATA, "text %lld of \"%s\" is empty", (long long)in->texts.n, e->key);
     if (json_is_string(text)) {
-        e->call->n_characters += call_characters(bytes.bytes, bytes.n);
+        e->call->n_characters += utf8_count(bytes.bytes, bytes.n);
         return embed_input_add(in, scratch, &bytes);
     }
     return json_is_array(text)

@@ -3,6 +3,7 @@
 #include "core/entropy.h"
 #include "core/integers.h"
 #include "serve/answer_json.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,7 +195,7 @@ static bool encode(struct call *c)
     for (size_t i = 0; i < q->n_prompts && !failed(s); i++) {
         struct generation_prompt *p = &q->prompts[i];
         if (p->text.bytes != NULL) {
-            c->n_characters += call_characters(p->text.bytes, p->text.n);
+            c->n_characters += utf8_count(p->text.bytes, p->text.n);
             s = p->is_framed ? tokenizer_encode_ids(scratch, &p->ids, p->text.bytes, p->text.n)
                              : tokenizer_encode_document(scratch, &p->ids, p->text.bytes, p->text.n);
         }

@@ -44,8 +44,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
             question[0] == '\0' ? "question" : "context");
     TRY(ask_job_make(j, &c->model->sessions[ANSWER_ASK], scratch, question, context, strlen(context),
                      options));
-    c->n_characters +=
-        call_characters(question, strlen(question)) + call_characters(context, strlen(context));
+    c->n_characters += utf8_count(question, strlen(question)) + utf8_count(context, strlen(context));
     c->n_tokens += j->features.texts.n_rows;
     return status_ok();
 }
@@ -94,10 +93,10 @@ static json_t *answer_to_json(const struct ask_answer *a, const char *context, b
     if (aligns && start < end) {
         align(context, &start, &end);
     }
-    int64_t first = call_characters(context, start);
+    int64_t first = utf8_count(context, start);
     return json_pack("{s:o, s:f, s:I, s:I}", "answer", json_stringn(context + start, end - start), "score",
                      a->probability, "start", (json_int_t)first, "end",
-                     (json_int_t)(first + call_characters(context + start, end - start)));
+                     (json_int_t)(first + utf8_count(context + start, end - start)));
 }
 
 /* The answers to a question, or the only one that was asked for. */

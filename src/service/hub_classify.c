@@ -1,12 +1,10 @@
-/* hub_classify: text_classification, and zero_shot_classification: whether a text entails "This example is
- * LABEL.", by a classifier of pairs that knows entailment (Yin et al. 2019, arXiv:1909.00161). */
+/* hub_classify: text_classification and zero_shot_classification (serve/zero_shot.h). */
+#include "serve/zero_shot.h"
 #include "service/classify_call.h"
 #include "service/hub_tasks.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- labels of the model ---- */
 
@@ -44,7 +42,7 @@ static bool read_function(struct call *c, const json_t *parameters, enum label_p
     static const enum label_problem problems[] = {PROBLEM_SINGLE_LABEL, PROBLEM_MULTI_LABEL,
                                                   PROBLEM_REGRESSION};
     int64_t i = 0;
-    while (problems[i] != classify_call_problem(c->model)) {
+    while (problems[i] != classify_texts_problem(&c->model->model)) {
         i++;
     }
     bool ok =
@@ -78,35 +76,8 @@ struct zero_shot {
     struct classify_call classify; /* text i with label k is pair i * n_labels + k */
     json_t *labels;                /* an array, of the body */
     size_t n_labels;
-    bool multi_label;
-    int64_t entails, contradicts; /* labels of the model */
+    struct zero_shot_rule rule;
 };
-
-/* Scores each label alone: entailment against contradiction. */
-static void score_alone(const struct zero_shot *z, size_t text, struct class_reading *out)
-{
-    for (size_t k = 0; k < z->n_labels; k++) {
-        const float *row = classify_call_logits(&z->classify, (int64_t)(text * z->n_labels + k));
-        out[k].score = 1 / (1 + exp((double)row[z->contradicts] - row[z->entails]));
-    }
-}
-
-/* The softmax of the entailment of all labels. */
-static void score_together(const struct zero_shot *z, size_t text, struct class_reading *out)
-{
-    double most = -INFINITY, sum = 0;
-    for (size_t k = 0; k < z->n_labels; k++) {
-        out[k].score = classify_call_logits(&z->classify, (int64_t)(text * z->n_labels + k))[z->entails];
-        most = fmax(most, out[k].score);
-    }
-    for (size_t k = 0; k < z->n_labels; k++) {
-        out[k].score = exp(out[k].score - most);
-        sum += out[k].score;
-    }
-    for (size_t k = 0; k < z->n_labels; k++) {
-        out[k].score /= sum;
-    }
-}
 
 /* [{"label", "score"}] of a text, the best first; NULL if memory runs out. */
 static json_t *scores_to_json(const struct zero_shot *z, size_t text)
@@ -116,11 +87,7 @@ static json_t *scores_to_json(const struct zero_shot *z, size_t text)
     if (scores == NULL) {
         return NULL;
     }
-    for (size_t k = 0; k < z->n_labels; k++) {
-        scores[k].label = (int64_t)k;
-    }
-    (z->multi_label || z->n_labels == 1 ? score_alone : score_together)(z, text, scores);
-    classify_call_sort(scores, z->n_labels);
+    zero_shot_score(scores, &z->rule, &z->classify.job.logits, text, z->n_labels);
     for (size_t k = 0; k < z->n_labels; k++) {
         json_t *label = json_array_get(z->labels, (size_t)scores[k].label);
         json_array_append_new(list, json_pack("{s:O, s:f}", "label", label, "score", scores[k].score));
@@ -143,17 +110,11 @@ static void reply_zero_shot(struct classify_call *k)
     call_reply(k->call, results);
 }
 
-/* The model's label that begins with "entail"; of what contradicts, the first or, if that is entailment, the
- * last, as the pipeline takes it. */
 static bool find_entailment(struct zero_shot *z)
 {
     struct call *c = z->classify.call;
-    const struct model_labels *labels = &c->model->model.model->labels;
-    for (z->entails = 0; z->entails < labels->n; z->entails++) {
-        if (strncasecmp(label_names_get(labels->names, z->entails), "entail", 6) == 0) {
-            z->contradicts = z->entails == 0 ? labels->n - 1 : 0;
-            return labels->n > 1;
-        }
+    if (zero_shot_find(&z->rule, &c->model->model.model->labels)) {
+        return true;
     }
     call_fail(c, c->dialect->wrong_model, "candidate_labels",
               "the model %s does not classify by labels of the request: none of its own is \"entailment\"",
@@ -178,14 +139,11 @@ static bool read_labels(struct zero_shot *z, const json_t *parameters)
     return are_strings;
 }
 
-/* Appends the template with each label instead of its "{}"; each ends with a NUL. */
+/* Appends the hypothesis of each label; each ends with a NUL. */
 static void write_hypotheses(struct buf *out, const struct zero_shot *z, const char *template)
 {
-    const char *at = strstr(template, "{}");
     for (size_t k = 0; k < z->n_labels; k++) {
-        buf_append(out, template, (size_t)(at - template));
-        buf_puts(out, json_string_value(json_array_get(z->labels, k)));
-        buf_puts(out, at + 2);
+        zero_shot_append_hypothesis(out, template, json_string_value(json_array_get(z->labels, k)));
         buf_putc(out, '\0');
     }
 }
@@ -228,11 +186,11 @@ static void start(struct zero_shot *z, size_t n, const char *template)
 void hub_classify_answer_labels(struct call *c)
 {
     const json_t *p;
-    const char *template = "This example is {}.";
+    const char *template = ZERO_SHOT_TEMPLATE;
     size_t n = hub_count(c, CLASSIFY_TEXTS);
     struct zero_shot *z = n == 0 ? NULL : classify_call_make(c, sizeof *z);
     if (z == NULL || !call_object(c, c->body, "parameters", &p) || !read_labels(z, p) ||
-        !find_entailment(z) || !call_bool(c, p, "multi_label", &z->multi_label) ||
+        !find_entailment(z) || !call_bool(c, p, "multi_label", &z->rule.multi_label) ||
         !call_string(c, p, "hypothesis_template", &template)) {
         return;
     }

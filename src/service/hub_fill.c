@@ -1,7 +1,8 @@
 /* hub_fill: fill_mask. */
 #include "serve/fill_mask.h"
+#include "serve/token_text.h"
 #include "service/hub_tasks.h"
-#include "service/token_text.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 
@@ -92,7 +93,7 @@ static struct status make(struct call *c, void *job, const json_t *input, struct
     struct text_bytes text = call_text(input);
     FAIL_IF(text.bytes == NULL, STATUS_DATA, "\"inputs\" must be a string, or an array of strings");
     TRY(fill_job_make(j, &c->model->sessions[ANSWER_FILL], scratch, text.bytes, text.n, o->top_k));
-    c->n_characters += call_characters(text.bytes, text.n);
+    c->n_characters += utf8_count(text.bytes, text.n);
     c->n_tokens += (int64_t)j->ids.n;
     return o->words.n > 0 ? fill_job_choose(j, o->words.ids, (int64_t)o->words.n) : status_ok();
 }

@@ -36,7 +36,7 @@ static void rank(struct classify_call *k)
         ranked[i] =
             (struct class_reading){.label = (int64_t)i, .score = classify_call_logits(k, (int64_t)i)[0]};
     }
-    classify_call_sort(ranked, k->n);
+    class_logits_sort(ranked, k->n);
     for (size_t i = 0; i < k->n; i++) {
         ranked[i].score = sentence_activation_of(r->activation, ranked[i].score);
     }

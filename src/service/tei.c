@@ -106,7 +106,7 @@ static void answer_predict(struct call *c)
     struct classify_call *k = classify_call_make(c, sizeof *k);
     if (k != NULL && read_inputs(k) && call_cut(c, c->body, &k->cut) &&
         call_bool(c, c->body, "raw_scores", &raw) && call_model(c, NULL, ANSWER_CLASSIFY) != NULL) {
-        k->problem = raw ? PROBLEM_REGRESSION : classify_call_problem(c->model);
+        k->problem = raw ? PROBLEM_REGRESSION : classify_texts_problem(&c->model->model);
         k->answer = reply_labels;
         classify_call_start(k);
     }

@@ -2,7 +2,7 @@
  * of the text: `prompt` in vLLM, `content` in llama.cpp, `inputs` in text-embeddings-inference. */
 #include "serve/answer_json.h"
 #include "service/endpoints.h"
-#include "service/token_text.h"
+#include "serve/token_text.h"
 #include "text/tokenizer_files.h"
 #include "text/utf8.h"
 
@@ -68,7 +68,7 @@ static bool encode(struct call *c, struct token_list *out, struct served_model *
         return false;
     }
     c->n_texts++;
-    c->n_characters += call_characters(text, n);
+    c->n_characters += utf8_count(text, n);
     c->n_tokens += (int64_t)out->n;
     return true;
 }

@@ -76,6 +76,16 @@ size_t utf8_mark_bytes(const char *text, size_t n)
     return n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
 
+int64_t utf8_count(const char *text, size_t n)
+{
+    int64_t count = 0;
+    uint32_t c;
+    for (size_t i = 0; i < n; i += (size_t)utf8_decode(&c, text + i, n - i)) {
+        count++;
+    }
+    return count;
+}
+
 int64_t utf8_repair(struct buf *out, const char *text, size_t n)
 {
     int64_t n_replaced = 0;

@@ -26,6 +26,9 @@ size_t utf8_find_invalid(const char *text, size_t n);
 /* Appends text[0..n) with U+FFFD for each ill-formed sequence, and returns how many there were. */
 int64_t utf8_repair(struct buf *out, const char *text, size_t n);
 
+/* How many characters (code points) text[0..n) has. */
+int64_t utf8_count(const char *text, size_t n);
+
 /* The bytes of a line without its end, LF or CR LF, if it has one. */
 size_t utf8_without_end(const char *text, size_t n);
 

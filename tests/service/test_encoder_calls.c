@@ -8,6 +8,7 @@
 #include "core/base64.h"
 #include "serve/class_logits.h"
 #include "service/call.h"
+#include "text/utf8.h"
 
 #include <math.h>
 
@@ -433,7 +434,7 @@ static void test_places(const struct served_case *s)
            "%s", buf_text(&a.text));
     const char *answer = json_string_value(served_at(b.json, "answer"));
     EXPECT(answer != NULL &&
-               number(&b, "end") - number(&b, "start") == (double)call_characters(answer, strlen(answer)),
+               number(&b, "end") - number(&b, "start") == (double)utf8_count(answer, strlen(answer)),
            "%s", buf_text(&b.text));
     served_answer_fini(&a);
     served_answer_fini(&b);

@@ -1,8 +1,8 @@
 /* token_text: tokens as text, as the crate `tokenizers` puts it together, so that clients find what
  * transformers gives them: WordPiece's pieces with a space before each that begins a word, but for . ? ! and
  * a comma.  tokenizer_decode is for reading: it closes up other punctuation too. */
-#ifndef KILN_SERVICE_TOKEN_TEXT_H
-#define KILN_SERVICE_TOKEN_TEXT_H
+#ifndef KILN_SERVE_TOKEN_TEXT_H
+#define KILN_SERVE_TOKEN_TEXT_H
 
 #include "text/tokenizer.h"
 

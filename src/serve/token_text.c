@@ -1,4 +1,4 @@
-#include "service/token_text.h"
+#include "serve/token_text.h"
 
 #include "serve/answer_json.h"
 #include "text/vocab.h"

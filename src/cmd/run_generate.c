@@ -7,8 +7,11 @@
 #include "cmd/tensor_ranks.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/rng.h"
+#include "corpus/source_formats.h"
 #include "serve/answer_json.h"
 #include "serve/generate.h"
+#include "service/openai_generation.h"
 #include "text/utf8.h"
 
 #include <stddef.h>
@@ -18,9 +21,9 @@
 
 struct generate_args {
     struct session_flags session;
-    const char *prompt, *prompt_file;
+    const char *prompt, *prompt_file, *separator;
     struct option_words stops;
-    int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel;
+    int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel, n_samples, n_alternatives;
     double temperature, top_p, min_p, repetition_penalty, cache_gib;
     bool ignore_eos, context_shift, ids, json, no_parse_special_tokens;
 };
@@ -30,9 +33,13 @@ struct generate_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
     OPTION_MEANS_ROW("autocast", AT(session.dtype), "bf16", "the same as --dtype bf16"),
-    OPTION_TEXT_ROW("prompt", AT(prompt),
-                    "text to continue; without it, each line of --prompt_file or of standard input"),
-    OPTION_STRING_ROW("prompt_file", AT(prompt_file), NULL, "FILE", "file of prompts, one a line"),
+    OPTION_TEXT_ROW("prompt", AT(prompt), "text to continue, as TEXT is"),
+    OPTION_STRING_ROW(
+        "prompt_file", AT(prompt_file), NULL, "FILE",
+        "file of prompts, one a line; of a .jsonl each line is an object with a \"prompt\", which "
+        "may have line ends"),
+    OPTION_INT_ROW("num_return_sequences", AT(n_samples), "1", 1, 1 << 20,
+                   "number of texts after each prompt, each by other choices"),
     OPTION_INT_ROW("batch_size", AT(batch_size), "8", 1, 4096,
                    "number of prompts that are continued at once, at most; each takes memory for its tokens"),
     OPTION_REAL_ROW(
@@ -61,7 +68,12 @@ static const struct option options[] = {
         "first 4 tokens; by default it is refused"),
     NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     OPTION_FLAG_ROW("ids", AT(ids), "print the new ids instead of text"),
-    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each prompt: prompt, text, ids, end"),
+    OPTION_TEXT_ROW("separator", AT(separator), "print this line between two texts"),
+    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each text: prompt, text, ids, end"),
+    OPTION_INT_ROW(
+        "logprobs", AT(n_alternatives), "-1", -1, GENERATE_ALTERNATIVES,
+        "add to --json how probable the model finds each new token, and the N most probable ones, as "
+        "OpenAI's chat has them; -1: off"),
     TENSOR_RANKS_ROW(AT(tensor_parallel)),
     {0},
 };
@@ -83,7 +95,11 @@ struct answers {
     struct session *session;
     const struct tensor_ranks *ranks;
     struct rank_lines input;
-    bool is_given;         /* --prompt was taken */
+    int n_arguments;
+    const char *const *arguments; /* prompts of the command line; none: lines of `input` */
+    struct buf text;              /* prompt of which `n_left` more texts are asked */
+    int64_t n_left;
+    bool has_printed;      /* a text is complete on standard output */
     struct prompt *first;  /* the first that is not printed to its end */
     struct prompt *ended;  /* printed, and still known to generate until it asks for the next */
     struct status failure; /* failure of the first text that failed; the others continue */
@@ -115,14 +131,25 @@ static void print_ids(struct prompt *p)
     }
 }
 
-/* Prints what is new of a prompt. */
-static struct status print_new(struct prompt *p, const struct generate_args *args)
+static struct status print_json(const struct prompt *p, const struct answers *a)
 {
+    json_t *line = answer_json_generation(buf_text(&p->text), p->text.n, &p->g);
+    if (line != NULL && p->g.options->rates && p->g.end != GENERATION_FAILED) {
+        json_object_set_new(line, "logprobs", openai_generation_report(a->session->tokenizer, &p->g, 0));
+    }
+    return standard_streams_put_json(line);
+}
+
+/* Prints what is new of a prompt. */
+static struct status print_new(struct prompt *p, struct answers *a)
+{
+    const struct generate_args *args = a->args;
     bool has_ended = p->g.end != GENERATION_GOES_ON;
     if (args->json) {
-        return has_ended
-                   ? standard_streams_put_json(answer_json_generation(buf_text(&p->text), p->text.n, &p->g))
-                   : status_ok();
+        return has_ended ? print_json(p, a) : status_ok();
+    }
+    if (!p->is_begun && a->has_printed && args->separator != NULL) {
+        puts(args->separator);
     }
     if (args->ids) {
         print_ids(p);
@@ -132,6 +159,7 @@ static struct status print_new(struct prompt *p, const struct generate_args *arg
     p->is_begun = true;
     if (has_ended) {
         putchar('\n');
+        a->has_printed = true;
     }
     return status_ok();
 }
@@ -164,7 +192,7 @@ static struct status told(void *self, struct generation *g)
     TRY(compare_choices(a, g));
     for (struct prompt *p; ended && (p = a->first) != NULL;) {
         if (prints) {
-            TRY(print_new(p, a->args));
+            TRY(print_new(p, a));
         }
         ended = p->g.end != GENERATION_GOES_ON;
         if (ended) {
@@ -188,16 +216,55 @@ static void free_prompts(struct prompt **list)
     }
 }
 
-static struct status next_line(struct answers *a, bool may_wait, const char **line, size_t *n)
+/* Sets the prompt of a line: the line, or in a file of JSON lines its "prompt". */
+static struct status read_prompt(struct buf *text, const struct answers *a, const char *line, size_t n)
 {
-    if (a->args->prompt == NULL) {
-        return rank_lines_next(&a->input, may_wait, line, n);
+    const char *path = a->args->prompt_file;
+    buf_clear(text);
+    if (path == NULL || !source_formats_names_json(path)) {
+        buf_append(text, line, n);
+        return buf_status(text);
     }
-    *line = a->is_given ? NULL : a->args->prompt;
-    *n = strlen(a->args->prompt);
-    a->input.number = 1;
-    a->is_given = true;
+    json_t *object;
+    TRY(json_parse_text(&object, line, n, path));
+    const json_t *prompt = json_object_get(object, "prompt");
+    struct status s = json_is_string(prompt)
+                          ? status_ok()
+                          : status_error(STATUS_DATA, "%s line %lld: \"prompt\" is missing, or no text", path,
+                                         (long long)a->input.number);
+    if (!failed(s)) {
+        buf_append(text, json_string_value(prompt), json_string_length(prompt));
+    }
+    json_decref(object);
+    return failed(s) ? s : buf_status(text);
+}
+
+/* Sets a->text and a->n_left, unless texts are left; both 0 where there is no prompt, or none yet. */
+static struct status next_prompt(struct answers *a, bool may_wait)
+{
+    const char *line = NULL;
+    size_t n = 0;
+    if (a->n_left > 0) {
+        return status_ok();
+    }
+    if (a->n_arguments == 0) {
+        TRY(rank_lines_next(&a->input, may_wait, &line, &n));
+    } else if (a->input.number < a->n_arguments) {
+        line = a->arguments[a->input.number++];
+        n = strlen(line);
+    }
+    if (line == NULL) {
+        return status_ok();
+    }
+    TRY(read_prompt(&a->text, a, line, n));
+    a->n_left = a->args->n_samples;
     return status_ok();
+}
+
+/* The choices of the first text after a prompt are those of the only one. */
+static void set_sample(struct prompt *p, int64_t sample)
+{
+    p->g.seed = sample == 0 ? p->g.seed : rng_key(p->g.seed, (uint64_t)sample);
 }
 
 static void append(struct answers *a, struct prompt *p)
@@ -212,24 +279,23 @@ static void append(struct answers *a, struct prompt *p)
 static struct status next(void *self, bool may_wait, struct generation **next)
 {
     struct answers *a = self;
-    const char *line;
-    size_t n;
     *next = NULL;
     free_prompts(&a->ended);
-    TRY(next_line(a, may_wait, &line, &n));
-    if (line == NULL) {
+    TRY(next_prompt(a, may_wait));
+    if (a->n_left == 0) {
         return status_ok();
     }
     struct prompt *p = calloc(1, sizeof *p);
     FAIL_IF(p == NULL, STATUS_MEMORY, "out of memory for a prompt");
-    buf_append(&p->text, line, n);
-    struct status s =
-        generation_init(&p->g, a->session, &a->session->scratch, line, n, a->options, a->input.number);
+    buf_append(&p->text, buf_text(&a->text), a->text.n);
+    struct status s = generation_init(&p->g, a->session, &a->session->scratch, buf_text(&a->text), a->text.n,
+                                      a->options, a->input.number);
     s = failed(s) ? s : buf_status(&p->text);
     if (failed(s)) {
         free_prompts(&p);
         return s;
     }
+    set_sample(p, a->args->n_samples - a->n_left--);
     append(a, p);
     *next = &p->g;
     return status_ok();
@@ -238,10 +304,11 @@ static struct status next(void *self, bool may_wait, struct generation **next)
 /* Every prompt of a file is looked at before the first is answered. */
 static struct status look_at(void *self, const char *line, size_t n)
 {
-    const struct answers *a = self;
+    struct answers *a = self;
     struct generation g;
-    struct status s =
-        generation_init(&g, a->session, &a->session->scratch, line, n, a->options, a->input.number);
+    TRY(read_prompt(&a->text, a, line, n));
+    struct status s = generation_init(&g, a->session, &a->session->scratch, buf_text(&a->text), a->text.n,
+                                      a->options, a->input.number);
     generation_fini(&g);
     return s;
 }
@@ -268,14 +335,14 @@ static void log_times(const struct generate_times *t)
 static void tell_nothing(const struct answers *a)
 {
     const struct generate_args *g = a->args;
-    if (g->prompt == NULL && a->input.number == 0) {
-        log_warning("%s had no prompt: give --prompt TEXT, or lines by --prompt_file or standard input",
+    if (a->input.number == 0) {
+        log_warning("%s had no prompt: give a text, or lines by --prompt_file or standard input",
                     g->prompt_file != NULL ? g->prompt_file : "standard input");
     }
 }
 
 static struct status answer(struct session *s, const struct tensor_ranks *ranks,
-                            const struct generate_args *args)
+                            const struct generate_args *args, int n_arguments, const char *const *arguments)
 {
     const struct generate_options o = {
         .max_new_tokens = args->max_new_tokens,
@@ -283,10 +350,17 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
         .ignore_eos = args->ignore_eos,
         .context_shift = args->context_shift,
         .seed = (uint64_t)args->seed,
+        .rates = args->n_alternatives >= 0,
+        .n_alternatives = args->n_alternatives > 0 ? (int)args->n_alternatives : 0,
         .stops = args->stops.of,
         .n_stops = args->stops.n};
     s->dir.tokenizer.parses_special &= !args->no_parse_special_tokens;
-    struct answers a = {.args = args, .options = &o, .session = s, .ranks = ranks};
+    struct answers a = {.args = args,
+                        .options = &o,
+                        .session = s,
+                        .ranks = ranks,
+                        .n_arguments = n_arguments,
+                        .arguments = arguments};
     const struct generation_source source = {.next = next, .told = told, .self = &a};
     struct status status = rank_lines_open(&a.input, &ranks->world, args->prompt_file);
     if (!failed(status) && args->prompt_file != NULL) {
@@ -301,33 +375,46 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
     }
     free_prompts(&a.first);
     free_prompts(&a.ended);
+    buf_fini(&a.text);
     rank_lines_close(&a.input);
     return status;
 }
 
-static struct status check(const struct generate_args *a)
+static struct status check(const struct generate_args *a, int n_arguments, const char *const *arguments)
 {
     FAIL_IF(a->prompt != NULL && a->prompt_file != NULL, STATUS_USAGE,
             "--prompt and --prompt_file: only one of them can be continued");
+    FAIL_IF(n_arguments > 0 && arguments != &a->prompt && (a->prompt != NULL || a->prompt_file != NULL),
+            STATUS_USAGE, "TEXT..., --prompt and --prompt_file: only one of them can be continued");
+    FAIL_IF(a->n_alternatives >= 0 && !a->json, STATUS_USAGE, "--logprobs is printed with --json alone");
     for (int i = 0; i < a->stops.n; i++) {
         FAIL_IF(a->stops.of[i][0] == '\0', STATUS_USAGE, "--stop is empty: it would end every text");
     }
-    return a->prompt == NULL ? status_ok() : standard_streams_check_argument(a->prompt, 1);
+    for (int i = 0; i < n_arguments; i++) {
+        TRY(standard_streams_check_argument(arguments[i], i + 1));
+    }
+    return status_ok();
 }
 
-static struct status run_on(struct tensor_ranks *ranks, const struct generate_args *a)
+static struct status run_on(struct tensor_ranks *ranks, const struct generate_args *a, int n_arguments,
+                            const char *const *arguments)
 {
+    if (a->prompt != NULL && n_arguments == 0) {
+        n_arguments = 1;
+        arguments = &a->prompt;
+    }
     struct session_options o;
     struct session s;
-    TRY(check(a));
+    TRY(check(a, n_arguments, arguments));
     TRY(session_flags_options(&o, &a->session, ANSWER_GENERATE));
-    o.n_prompts = a->prompt != NULL ? 1 : a->batch_size;
+    int64_t n_texts = n_arguments * a->n_samples;
+    o.n_prompts = n_arguments > 0 && n_texts < a->batch_size ? n_texts : a->batch_size;
     o.cache_bytes = (size_t)(a->cache_gib * 0x1p30);
     if (a->session.common.dry_run) {
         return tensor_ranks_plan(ranks, &a->session, ANSWER_GENERATE, &o);
     }
     TRY(tensor_ranks_open(ranks, &s, a->session.model, ANSWER_GENERATE, &o));
-    struct status status = answer(&s, ranks, a);
+    struct status status = answer(&s, ranks, a, n_arguments, arguments);
     tensor_ranks_close(ranks, &s);
     return status;
 }
@@ -336,19 +423,22 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct generate_args *a = args;
     struct tensor_ranks ranks;
-    (void)n_positional, (void)positional;
     TRY(tensor_ranks_begin(&ranks, &command_generate, args, a->tensor_parallel, a->session.common.dry_run));
-    return tensor_ranks_end(&ranks, run_on(&ranks, a));
+    return tensor_ranks_end(&ranks, run_on(&ranks, a, n_positional, positional));
 }
 
 const struct command command_generate = {
     .name = "generate",
     .summary = "let a decoder continue a text",
     .details =
-        "Prints each prompt and what follows it, in the order of the prompts. The flags have the names and "
+        "Prompts are arguments, --prompt, or lines of --prompt_file or of standard input. Prints each prompt "
+        "and "
+        "what follows it, in the order of the prompts. The flags have the names and "
         "meanings of transformers. The same seed gives the same text, whatever other prompts there are. "
         "With --tensor-model-parallel-size N the model is cut over N ranks, of which the first one reads and "
         "prints.",
+    .positional_usage = "[TEXT...]",
+    .max_positional = 1000,
     .options = options,
     .args_bytes = sizeof(struct generate_args),
     .run = run,

@@ -196,44 +196,16 @@ static bool read(struct call *c)
 
 /* ---- answers ---- */
 
-static json_t *token_json(const struct tokenizer *t, int32_t before, struct token_probability p)
-{
-    struct buf token = {0}, bytes = {0};
-    json_t *list = json_array();
-    openai_generation_spell(&token, &bytes, t, before, p.id);
-    for (size_t i = 0; i < bytes.n; i++) {
-        json_array_append_new(list, json_integer((unsigned char)bytes.data[i]));
-    }
-    json_t *made = json_pack("{s:s, s:o, s:o}", "token", buf_text(&token), "logprob",
-                             openai_generation_log_p(p), "bytes", list);
-    buf_fini(&token);
-    buf_fini(&bytes);
-    return made;
-}
-
 /* Reports the tokens that were not reported; JSON's null: nobody asks. */
 static json_t *log_p_json(const struct openai_generation *q, struct generation_text *t)
 {
-    const struct tokenizer *tokenizer = q->q.m->model.tokenizer;
     const struct generation *g = &t->g;
-    json_t *content = json_array();
-    size_t n = (size_t)(1 + q->n_log_p);
     if (q->n_log_p < 0) {
-        json_decref(content);
         return json_null();
     }
-    for (size_t i = g->n_prompt + t->n_sent_tokens; i < g->ids.n; i++) {
-        int32_t before = i > g->n_prompt ? g->ids.ids[i - 1] : -1;
-        const struct token_probability *row = g->rated + (i - g->first_rated) * n;
-        json_t *token = token_json(tokenizer, before, row[0]), *top = json_array();
-        for (size_t k = 1; k < n && row[k].id >= 0; k++) {
-            json_array_append_new(top, token_json(tokenizer, before, row[k]));
-        }
-        json_object_set_new(token, "top_logprobs", top);
-        json_array_append_new(content, token);
-    }
+    json_t *report = openai_generation_report(q->q.m->model.tokenizer, g, t->n_sent_tokens);
     t->n_sent_tokens = g->ids.n - g->n_prompt;
-    return json_pack("{s:o, s:n}", "content", content, "refusal");
+    return report;
 }
 
 static json_t *whole_choice(struct call *c, struct generation_text *t)

@@ -218,3 +218,35 @@ void openai_generation_submit(struct call *c, void (*told)(void *self, struct ge
     struct openai_generation *q = c->state;
     generation_call_submit(c, q->streams ? told : NULL, finish);
 }
+
+static json_t *token_json(const struct tokenizer *t, int32_t before, struct token_probability p)
+{
+    struct buf token = {0}, bytes = {0};
+    json_t *list = json_array();
+    openai_generation_spell(&token, &bytes, t, before, p.id);
+    for (size_t i = 0; i < bytes.n; i++) {
+        json_array_append_new(list, json_integer((unsigned char)bytes.data[i]));
+    }
+    json_t *made = json_pack("{s:s, s:o, s:o}", "token", buf_text(&token), "logprob",
+                             openai_generation_log_p(p), "bytes", list);
+    buf_fini(&token);
+    buf_fini(&bytes);
+    return made;
+}
+
+json_t *openai_generation_report(const struct tokenizer *t, const struct generation *g, size_t first)
+{
+    json_t *content = json_array();
+    size_t n = (size_t)(1 + g->options->n_alternatives);
+    for (size_t i = g->n_prompt + first; i < g->ids.n; i++) {
+        int32_t before = i > g->n_prompt ? g->ids.ids[i - 1] : -1;
+        const struct token_probability *row = g->rated + (i - g->first_rated) * n;
+        json_t *token = token_json(t, before, row[0]), *top = json_array();
+        for (size_t k = 1; k < n && row[k].id >= 0; k++) {
+            json_array_append_new(top, token_json(t, before, row[k]));
+        }
+        json_object_set_new(token, "top_logprobs", top);
+        json_array_append_new(content, token);
+    }
+    return json_pack("{s:o, s:n}", "content", content, "refusal");
+}

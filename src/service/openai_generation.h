@@ -44,4 +44,8 @@ void openai_generation_spell(struct buf *out, struct buf *bytes, const struct to
 /* The log of a probability as JSON; null for a token without one. */
 json_t *openai_generation_log_p(struct token_probability p);
 
+/* {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal"} of the new tokens from `first` on,
+ * of a text with options.rates. */
+json_t *openai_generation_report(const struct tokenizer *t, const struct generation *g, size_t first);
+
 #endif

@@ -50,6 +50,24 @@ generate() { "$kiln" generate --model own --max_new_tokens 4 --temperature 0 "$@
 generate --prompt 'the hand' --json | grep -E '^\{"prompt": ?"the hand", ?"text": ?".*", ?"ids": ?\[[0-9, ]+\], ?"end": ?"(end|length)"\}$' >/dev/null ||
     fail "$(generate --prompt 'the hand' --json)"
 # longer than the model reads
+# Texts as arguments; several texts after a prompt; prompts with line ends; a line between texts; how probable tokens are.
+[ "$(generate 'the hand' 'the king' --ids)" = "$(printf 'the hand\nthe king\n' | generate --ids)" ] || fail "arguments: $(cat err)"
+"$kiln" generate --model own --max_new_tokens 8 --ids --num_return_sequences 3 'the hand' 'the king' >samples 2>err
+[ "$(sort -u samples | wc -l)" -gt 2 ] && [ "$(wc -l <samples)" = 6 ] || fail "samples: $(cat samples)"
+"$kiln" generate --model own --max_new_tokens 8 --ids 'the hand' 'the king' >alone 2>err
+[ "$(sed -n '1p;4p' samples)" = "$(cat alone)" ] || fail "the first of several texts is another: $(cat samples alone)"
+printf '{"prompt": "the\\nhand"}\n' >prompts.jsonl
+[ "$(generate --prompt_file prompts.jsonl --ids)" = "$(generate $'the\nhand' --ids)" ] || fail "JSON lines: $(cat err)"
+printf '{"text": "the"}\n' >wrong.jsonl
+expect 65 'wrong.jsonl line 1: "prompt" is missing' "$kiln" generate --model own --prompt_file wrong.jsonl
+[ "$(generate 'the hand' 'the king' --ids --separator '' | sed -n 2p)" = '' ] || fail "no line between texts"
+[ "$(generate 'the hand' 'the king' --separator '%%' | grep -cx '%%')" = 1 ] || fail "not one line between two texts"
+generate 'the hand' --json --logprobs 2 >rated
+grep -E '"logprobs": ?\{"content": ?\[\{"token": ?"[^"]*", ?"logprob": ?-?[0-9.e-]+, ?"bytes": ?\[[0-9,]*\], ?"top_logprobs": ?\[\{' rated >/dev/null ||
+    fail "no log-probabilities: $(cat rated)"
+expect 64 '--logprobs is printed with --json' "$kiln" generate --model own 'the hand' --logprobs 1
+expect 64 'only one of them can be continued' "$kiln" generate --model own 'the hand' --prompt 'the'
+
 expect 65 '--context_shift goes on without the older half' "$kiln" generate --model own --prompt 'the hand' --max_new_tokens 60
 [ "$(generate --prompt 'the hand' --max_new_tokens 60 --ignore_eos --context_shift --ids | wc -w)" = 60 ] || fail "--context_shift: $(cat err)"
 # bytes that are no UTF-8 are printed as U+FFFD

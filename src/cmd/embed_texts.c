@@ -5,14 +5,16 @@
 #include "cmd/text_groups.h"
 #include "core/buf.h"
 #include "core/log.h"
+#include "io/npy_file.h"
 #include "serve/answer_json.h"
 #include "serve/embed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct embed_args {
     struct session_flags session;
-    const char *pooling, *prompt, *prompt_name;
+    const char *pooling, *prompt, *prompt_name, *output;
     int64_t max_length, truncate_dim;
     bool normalize, no_normalize, no_prompt, parse_special_tokens;
 };
@@ -20,6 +22,10 @@ struct embed_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct embed_args, session),
                       "a checkpoint or model directory; only its embeddings and encoder are read"),
+    OPTION_STRING_ROW(
+        "output", offsetof(struct embed_args, output), NULL, "FILE",
+        "write the vectors into this file of numpy, whose name ends in .npy: fp32, a row for each "
+        "text, as they come"),
     OPTION_IGNORED_ROW("json", "vectors are JSON arrays, one a line"),
     OPTION_GROUP_ROW("how vectors are made, instead of what the model's files say"),
     OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), NULL,
@@ -45,7 +51,8 @@ static const struct option options[] = {
 struct embedding {
     struct session *s;
     struct embed_plan plan;
-    float *vectors; /* [TEXT_GROUP_TEXTS, plan.width] */
+    float *vectors;        /* [TEXT_GROUP_TEXTS, plan.width] */
+    struct npy_rows *rows; /* NULL: standard output */
     int64_t n_cut;
     bool has_warned; /* a special token in a text was warned of */
 };
@@ -81,8 +88,8 @@ static struct status embed_group(void *self, const struct text_bytes *texts, siz
         warn_of_special(g, texts[i].bytes, texts[i].n);
     }
     TRY(embed_texts(g->s, g->vectors, &n_cut, texts, n, &g->plan));
-    struct status s = status_ok();
-    for (size_t i = 0; i < n && !failed(s); i++) {
+    struct status s = g->rows == NULL ? status_ok() : npy_rows_put(g->rows, g->vectors, (int64_t)n);
+    for (size_t i = 0; g->rows == NULL && i < n && !failed(s); i++) {
         s = print_vector(&line, g->vectors + (int64_t)i * width, width);
     }
     buf_fini(&line);
@@ -134,6 +141,10 @@ static struct status check(const struct embed_args *a)
             "--normalize and --no_normalize contradict each other");
     FAIL_IF((a->prompt != NULL) + (a->prompt_name != NULL) + a->no_prompt > 1, STATUS_USAGE,
             "--prompt, --prompt_name and --no_prompt contradict each other: give one");
+    size_t n = a->output == NULL ? 4 : strlen(a->output);
+    FAIL_IF(a->output != NULL && (n < 4 || strcmp(a->output + n - 4, ".npy") != 0), STATUS_USAGE,
+            "--output %s: the name must end in .npy; without --output, vectors are printed as JSON",
+            a->output);
     return status_ok();
 }
 
@@ -149,7 +160,14 @@ static struct status run(const void *args, int n_positional, const char *const *
     s.dir.tokenizer.parses_special |= a->parse_special_tokens;
     struct embedding g = {.s = &s};
     struct status status = plan(&g, a);
+    struct npy_rows rows = {.fd = -1};
+    if (!failed(status) && a->output != NULL) {
+        g.rows = &rows;
+        status = npy_rows_open(&rows, a->output, g.plan.width, false);
+    }
     status = failed(status) ? status : embed_all(&g, n_positional, positional);
+    struct status closed = npy_rows_close(&rows);
+    status = failed(status) ? status : closed;
     free(g.vectors);
     session_close(&s);
     return status;

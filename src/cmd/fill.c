@@ -15,6 +15,7 @@
 struct fill_args {
     struct session_flags session;
     int64_t top_k;
+    const char *targets;
     bool json;
 };
 
@@ -22,6 +23,9 @@ static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct fill_args, session), "a checkpoint or model directory"),
     OPTION_INT_ROW("top_k", offsetof(struct fill_args, top_k), "5", 1, 1000,
                    "number of candidates for each [MASK]"),
+    OPTION_STRING_ROW("targets", offsetof(struct fill_args, targets), NULL, "LIST",
+                      "print how probable these words are, separated by commas, instead of the most probable "
+                      "ones; of a word in several pieces the first is taken"),
     OPTION_FLAG_ROW("json", offsetof(struct fill_args, json), "print a JSON object for each text"),
     {0},
 };
@@ -47,11 +51,31 @@ static void print_text(const struct session *s, const char *text, size_t n, cons
     }
 }
 
-static struct status fill_text(struct session *s, const char *text, size_t n, const struct fill_args *a)
+/* Prepares the words of --targets. */
+static struct status find_targets(struct id_list *words, struct session *s, const char *list)
+{
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        size_t n = strcspn(at, ","), n_before = words->n;
+        TRY(fill_mask_find_word(words, &s->scratch, at, n));
+        if (tokenizer_find(s->tokenizer, at, n) < 0 && words->n > n_before) {
+            size_t n_piece;
+            const char *piece = tokenizer_piece(s->tokenizer, words->ids[n_before], &n_piece);
+            log_warning("--targets: %.*s is no piece of the vocabulary; %.*s stands for it", (int)n, at,
+                        (int)n_piece, piece);
+        }
+        at += n + (at[n] == ',');
+    }
+    FAIL_IF(list != NULL && words->n == 0, STATUS_DATA, "--targets has no word that the model knows");
+    return status_ok();
+}
+
+static struct status fill_text(struct session *s, const char *text, size_t n, const struct fill_args *a,
+                               const struct id_list *words)
 {
     struct fill_result r;
     struct status status = status_ok();
-    TRY(fill_mask(s, text, n, a->top_k, &r));
+    int64_t top_k = words->n > 0 ? (int64_t)words->n : a->top_k;
+    TRY(fill_mask_with(s, text, n, top_k, words, &r));
     if (a->json) {
         status = standard_streams_put_json(answer_json_fill(text, n, &r, s->tokenizer));
     } else {
@@ -62,7 +86,7 @@ static struct status fill_text(struct session *s, const char *text, size_t n, co
 }
 
 /* A line that cannot be filled is reported, and the next one is read. */
-static struct status fill_lines(struct session *s, const struct fill_args *a)
+static struct status fill_lines(struct session *s, const struct fill_args *a, const struct id_list *words)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -71,7 +95,7 @@ static struct status fill_lines(struct session *s, const struct fill_args *a)
     for (ssize_t n; (n = getline(&line, &capacity, stdin)) >= 0;) {
         n = (ssize_t)utf8_without_end(line, (size_t)n);
         struct status status = standard_streams_check_line(line, (size_t)n, ++n_lines);
-        status = failed(status) ? status : fill_text(s, line, (size_t)n, a);
+        status = failed(status) ? status : fill_text(s, line, (size_t)n, a, words);
         if (failed(status)) {
             log_warning("%s", status.message);
             last = status;
@@ -95,12 +119,15 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     struct session s;
     TRY(session_flags_open(&s, &a->session, ANSWER_FILL));
-    struct status status = n_positional == 0 ? fill_lines(&s, a) : status_ok();
+    struct id_list words = {0};
+    struct status status = find_targets(&words, &s, a->targets);
+    status = n_positional == 0 && !failed(status) ? fill_lines(&s, a, &words) : status;
     for (int i = 0; i < n_positional && !failed(status); i++) {
         status = standard_streams_check_argument(positional[i], i + 1);
-        status = failed(status) ? status : fill_text(&s, positional[i], strlen(positional[i]), a);
+        status = failed(status) ? status : fill_text(&s, positional[i], strlen(positional[i]), a, &words);
         status = failed(status) ? status : standard_streams_flush();
     }
+    id_list_fini(&words);
     session_close(&s);
     return status;
 }

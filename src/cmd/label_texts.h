@@ -1,5 +1,5 @@
-/* label_texts: `kiln classify` and `kiln tag` with a model alone: they label texts from arguments or from lines of
- * standard input. */
+/* label_texts: `kiln classify` and `kiln tag` with a model alone: they label texts from arguments or from
+ * lines of standard input. */
 #ifndef KILN_CMD_LABEL_TEXTS_H
 #define KILN_CMD_LABEL_TEXTS_H
 

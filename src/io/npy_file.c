@@ -2,9 +2,12 @@
 
 #include "core/integers.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAGIC_BYTES = 6, ALIGNMENT = 64, NUMBER_BYTES = 4, HEADER_BYTES = 256 };
 static const char MAGIC[] = "\x93NUMPY";
@@ -152,4 +155,60 @@ struct status npy_file_create(struct file_writer *w, const char *path, const cha
     TRY(file_writer_open(w, path));
     file_writer_put(w, header, n);
     return status_ok();
+}
+
+static struct status write_at(const struct npy_rows *r, const void *bytes, size_t n, int64_t at)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t wrote = pwrite(r->fd, (const char *)bytes + done, n - done, (off_t)at + (off_t)done);
+        FAIL_IF(wrote < 0 && errno != EINTR, STATUS_IO, "writing %s failed: %s", r->path, strerror(errno));
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return status_ok();
+}
+
+/* Always 128 bytes: the numbers of the shape have at most 13 digits and 7. */
+static size_t rows_header(char header[HEADER_BYTES], const struct npy_rows *r)
+{
+    return make_header(header, "<f4", 2, (const int64_t[]){r->n, r->width});
+}
+
+/* Takes the rows that are there. */
+static struct status count_rows(struct npy_rows *r)
+{
+    struct npy_file f;
+    TRY(npy_file_open(&f, r->path, "<f4", 2));
+    struct status s = f.dims[1] == r->width
+                          ? status_ok()
+                          : status_error(STATUS_DATA, "%s has vectors of %" PRId64 " numbers, not %" PRId64,
+                                         r->path, f.dims[1], r->width);
+    r->n = f.dims[0];
+    npy_file_close(&f);
+    return s;
+}
+
+struct status npy_rows_open(struct npy_rows *r, const char *path, int64_t width, bool appends)
+{
+    *r = (struct npy_rows){.path = path, .fd = -1, .width = width};
+    TRY(appends && file_exists(path) ? count_rows(r) : status_ok());
+    r->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (r->n == 0 ? O_TRUNC : 0), 0666);
+    FAIL_IF(r->fd < 0, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
+    return npy_rows_put(r, NULL, 0);
+}
+
+struct status npy_rows_put(struct npy_rows *r, const float *rows, int64_t n)
+{
+    char header[HEADER_BYTES];
+    int64_t row_bytes = r->width * NUMBER_BYTES;
+    int64_t at = (int64_t)rows_header(header, r) + r->n * row_bytes;
+    TRY(write_at(r, rows, (size_t)(n * row_bytes), at));
+    r->n += n;
+    return write_at(r, header, rows_header(header, r), 0);
+}
+
+struct status npy_rows_close(struct npy_rows *r)
+{
+    bool lost = r->fd >= 0 && close(r->fd) != 0;
+    r->fd = -1;
+    return lost ? status_error(STATUS_IO, "writing %s failed: %s", r->path, strerror(errno)) : status_ok();
 }

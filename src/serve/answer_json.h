@@ -28,8 +28,8 @@ json_t *answer_json_fill(const char *text, size_t n, const struct fill_result *r
  * and "end", "stop" or "length", why it ended. */
 json_t *answer_json_generation(const char *prompt, size_t n, const struct generation *g);
 
-/* {"question", "answers": [{"text", "probability", "start", "end", "start_char", "end_char"}, ...]}, with places
- * in bytes and in characters of the context; all null for no answer. */
+/* {"question", "answers": [{"text", "probability", "start", "end", "start_char", "end_char"}, ...]}, with
+ * places in bytes and in characters of the context; all null for no answer. */
 json_t *answer_json_ask(const char *question, const char *context, const struct ask_result *r);
 
 /* {"id", "label", "scores"}: one label or number, or a list of them where a text may have several; all scores

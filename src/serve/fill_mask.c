@@ -157,6 +157,26 @@ struct status fill_job_choose(struct fill_job *j, const int32_t *words, int64_t 
     return status_ok();
 }
 
+static bool has(const struct id_list *l, int32_t id)
+{
+    bool found = false;
+    for (size_t i = 0; i < l->n; i++) {
+        found = found || l->ids[i] == id;
+    }
+    return found;
+}
+
+struct status fill_mask_find_word(struct id_list *words, struct tokenizer_scratch *scratch, const char *text,
+                                  size_t n)
+{
+    struct id_list pieces = {0};
+    int32_t id = tokenizer_find(scratch->tokenizer, text, n);
+    struct status s = id >= 0 ? status_ok() : tokenizer_encode_ids(scratch, &pieces, text, n);
+    id = id < 0 && pieces.n > 0 ? pieces.ids[0] : id;
+    id_list_fini(&pieces);
+    return failed(s) || id < 0 || has(words, id) ? s : append_id(words, id);
+}
+
 void fill_job_read(struct fill_job *j, struct fill_result *result)
 {
     *result = j->result;
@@ -173,9 +193,18 @@ void fill_job_fini(struct fill_job *j)
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result)
 {
+    return fill_mask_with(s, text, n, top_k, &(struct id_list){0}, result);
+}
+
+struct status fill_mask_with(struct session *s, const char *text, size_t n, int64_t top_k,
+                             const struct id_list *words, struct fill_result *result)
+{
     struct fill_job j;
     *result = (struct fill_result){0};
     struct status status = fill_job_make(&j, s, &s->scratch, text, n, top_k);
+    if (!failed(status) && words->n > 0) {
+        status = fill_job_choose(&j, words->ids, (int64_t)words->n);
+    }
     status = failed(status) ? status : packer_answer(&s->packer, &j.request);
     if (!failed(status)) {
         fill_job_read(&j, result);

@@ -33,6 +33,10 @@ struct status fill_job_make(struct fill_job *j, const struct session *s, struct 
 /* Leaves only these words to be filled in, before the job is handed over; probabilities stay those among all
  * words.  STATUS_MEMORY. */
 struct status fill_job_choose(struct fill_job *j, const int32_t *words, int64_t n);
+/* Appends the id of a word or piece, or of the first piece of a text that is none, unless it is there or has
+ * none.  STATUS_MEMORY. */
+struct status fill_mask_find_word(struct id_list *words, struct tokenizer_scratch *scratch, const char *text,
+                                  size_t n);
 void fill_job_read(struct fill_job *j, struct fill_result *result);
 void fill_job_fini(struct fill_job *j);
 
@@ -40,6 +44,10 @@ void fill_job_fini(struct fill_job *j);
  * reads; STATUS_NUMERIC if the model computes something that is not finite. */
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result);
+
+/* Fills with these words only; none: with all. */
+struct status fill_mask_with(struct session *s, const char *text, size_t n, int64_t top_k,
+                             const struct id_list *words, struct fill_result *result);
 void fill_result_fini(struct fill_result *r);
 
 #endif

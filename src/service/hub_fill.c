@@ -16,31 +16,6 @@ static void fini(void *job)
     fill_job_fini(job);
 }
 
-/* The id of a word or piece, or of the first piece of a text that is none.  -1: it has none. */
-static struct status find_word(struct tokenizer_scratch *scratch, const json_t *word, int32_t *id)
-{
-    struct id_list pieces = {0};
-    const char *text = json_string_value(word);
-    size_t n = json_string_length(word);
-    *id = tokenizer_find(scratch->tokenizer, text, n);
-    if (*id >= 0) {
-        return status_ok();
-    }
-    struct status s = tokenizer_encode_ids(scratch, &pieces, text, n);
-    *id = pieces.n > 0 ? pieces.ids[0] : -1;
-    id_list_fini(&pieces);
-    return s;
-}
-
-static bool has(const struct id_list *l, int32_t id)
-{
-    bool found = false;
-    for (size_t i = 0; i < l->n; i++) {
-        found = found || l->ids[i] == id;
-    }
-    return found;
-}
-
 static struct status find_words(struct served_model *m, const json_t *targets, struct id_list *words)
 {
     struct tokenizer_scratch *scratch;
@@ -49,13 +24,10 @@ static struct status find_words(struct served_model *m, const json_t *targets, s
     TRY(served_model_take_scratch(m, &scratch));
     struct status s = status_ok();
     for (size_t i = 0; i < n && !failed(s); i++) {
-        int32_t id = -1;
         const json_t *target = is_one ? targets : json_array_get(targets, i);
-        s = json_is_string(target) ? find_word(scratch, target, &id)
-                                   : status_error(STATUS_DATA, "target %zu is not a string", i);
-        if (!failed(s) && id >= 0 && !has(words, id) && !id_list_append(words, id)) {
-            s = status_error(STATUS_MEMORY, "out of memory for words");
-        }
+        s = json_is_string(target)
+                ? fill_mask_find_word(words, scratch, json_string_value(target), json_string_length(target))
+                : status_error(STATUS_DATA, "target %zu is not a string", i);
     }
     served_model_give_scratch(m, scratch);
     return failed(s) || words->n > 0

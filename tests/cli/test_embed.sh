@@ -77,6 +77,14 @@ sed -i 's/models.Pooling/models.WordWeights/' "$dir/cls/modules.json"
 expect 65 'module 1 is sentence_transformers.models.WordWeights' embed cls cab
 expect 65 'module 1 is sentence_transformers.models.WordWeights' embed cls --dry_run
 
+# Vectors as a file of numpy: the same numbers, a row for each text.
+embed mean cab 'a mad dog' 2>/dev/null | tr -d '[]' | tr ',' '\n' >"$dir/json"
+embed mean --output "$dir/v.npy" cab 'a mad dog' 2>/dev/null
+head -c 128 "$dir/v.npy" | grep -aF "'descr': '<f4', 'fortran_order': False, 'shape': (2, $(($(wc -l <"$dir/json") / 2))), }" >/dev/null ||
+    fail "another header"
+tail -c +129 "$dir/v.npy" | od -An -v -t f4 -w4 | tr -d ' ' | same_numbers - "$dir/json" || fail "other vectors in the file"
+expect 64 'the name must end in .npy' embed mean --output "$dir/v.json" cab
+
 # A weight that is not a number: an error of its own, and nothing on standard output.
 "$tests/test_not_finite" spoil "$dir"
 for command in fill embed; do

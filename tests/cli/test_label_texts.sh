@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # kiln classify and kiln tag with a model alone: texts of the command line or of standard input, pairs, labels of the caller, and
-# JSON as the server answers; offsets are characters.
+# JSON as the server answers; offsets are characters; and kiln fill with the words that are asked for.
 . "$(dirname "$0")/begin.sh"
 unpack_golden hf_dirs
 unpack_golden classify
@@ -59,3 +59,14 @@ say tag tokens --dry_run | grep parameters >/dev/null || fail "no plan"
 # files need a place for what is written
 expect 64 "kiln classify needs --output_dir DIR" "$kiln" classify --model "$dir/single" --train_file x.csv --do_train
 expect 64 "leave out --output_dir" "$kiln" tag --model "$dir/tokens" --output_dir "$dir/out_dir" "$text"
+
+# words that are asked for, by their probability among all
+say fill masked_lm --top_k 1000 --json 'the [MASK]' >"$dir/all"
+mapfile -t words < <(grep -oE '"token":"[a-z]+"' "$dir/all" | cut -d '"' -f 4)
+say fill masked_lm --targets "${words[1]},${words[3]},${words[1]}zzz" --json 'the [MASK]' >"$dir/asked"
+[ "$(grep -o '"token":"' "$dir/asked" | wc -l)" -ge 2 ] || fail "not two words: $(cat "$dir/asked")"
+for word in "${words[1]}" "${words[3]}"; do
+    one=$(grep -o "\"token\":\"$word\",[^}]*" "$dir/asked")
+    grep -F "$one" "$dir/all" >/dev/null || fail "another probability: $one"
+done
+grep -E 'zzz is no piece of the vocabulary; .* stands for it' "$dir/log" >/dev/null || fail "nothing about a word of several pieces"

@@ -96,12 +96,40 @@ static void others_are_refused(void)
     EXPECT_ERROR(npy_file_open(&f, path, "<i4", 1), STATUS_DATA, path);
 }
 
+static void expect_rows(int64_t n)
+{
+    struct npy_file f;
+    EXPECT_OK(npy_file_open(&f, path, "<f4", 2));
+    EXPECT(f.dims[0] == n && f.dims[1] == 3, "%lld rows of %lld", (long long)f.dims[0], (long long)f.dims[1]);
+    for (int64_t i = 0; i < 3 * n; i++) {
+        EXPECT(((const float *)f.data)[i] == (float)(i % 6), "number %lld", (long long)i);
+    }
+    npy_file_close(&f);
+}
+
+static void rows_grow(void)
+{
+    static const float rows[6] = {0, 1, 2, 3, 4, 5};
+    struct npy_rows r;
+    EXPECT_OK(npy_rows_open(&r, path, 3, false));
+    expect_rows(0);
+    EXPECT_OK(npy_rows_put(&r, rows, 2));
+    expect_rows(2); /* before it is closed */
+    EXPECT_OK(npy_rows_close(&r));
+    EXPECT_OK(npy_rows_open(&r, path, 3, true));
+    EXPECT_OK(npy_rows_put(&r, rows, 1));
+    EXPECT_OK(npy_rows_close(&r));
+    expect_rows(3);
+    EXPECT_ERROR(npy_rows_open(&r, path, 4, true), STATUS_DATA, "has vectors of 3 numbers, not 4");
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     snprintf(path, sizeof path, "%s/a.npy", directory);
     bytes_are_numpys();
     others_are_refused();
+    rows_grow();
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

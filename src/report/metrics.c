@@ -110,7 +110,7 @@ static void draw_report(struct metrics *m, bool at_any_rate)
         return;
     }
     snprintf(path, sizeof path, "%s/report.html", m->directory);
-    struct status s = report_write(path, &run, 1);
+    struct status s = report_write(path, report_append, &run, 1);
     if (failed(s)) {
         log_warning("%s; `kiln report %s` makes the page later", s.message, m->directory);
     }

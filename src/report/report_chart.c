@@ -241,13 +241,9 @@ static void append_ticks(struct buf *lines, struct buf *labels, const struct cha
     }
 }
 
-static void append_svg(struct buf *b, const struct chart *c, const struct axis *y, const char *grid)
+/* The grid, the marks and the curves. */
+static void append_curves(struct buf *b, const struct chart *c, const struct axis *y, const char *grid)
 {
-    buf_printf(b,
-               "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"%s\" "
-               "data-last=\"%lld\" data-from=\"%.9g\" data-to=\"%.9g\" data-log=\"%d\">\n",
-               WIDTH, HEIGHT, c->title, (long long)(c->last_step < 1 ? 1 : c->last_step), y->from, y->to,
-               y->log);
     buf_printf(b, "<path class=\"grid\" d=\"%s\"/>\n", grid);
     for (size_t i = 0; i < c->n_marks; i++) {
         buf_printf(b, "<path class=\"mark\" d=\"M%.5g 0V%d\"/>\n", x_of(c, (double)c->marks[i]), HEIGHT);
@@ -255,6 +251,16 @@ static void append_svg(struct buf *b, const struct chart *c, const struct axis *
     for (size_t i = 0; i < c->n_curves; i++) {
         append_curve(b, c, y, &c->curves[i]);
     }
+}
+
+static void append_svg(struct buf *b, const struct chart *c, const struct axis *y, const char *grid)
+{
+    buf_printf(b,
+               "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"%s\" "
+               "data-last=\"%lld\" data-from=\"%.9g\" data-to=\"%.9g\" data-log=\"%d\">\n",
+               WIDTH, HEIGHT, c->title, (long long)(c->last_step < 1 ? 1 : c->last_step), y->from, y->to,
+               y->log);
+    append_curves(b, c, y, grid);
     buf_puts(b, "</svg>");
 }
 
@@ -274,6 +280,86 @@ void chart_append(struct buf *b, const struct chart *c)
     b->failed |= lines.failed || labels.failed;
     buf_fini(&lines);
     buf_fini(&labels);
+}
+
+/* ---- figures of one SVG ---- */
+
+/* A figure's place for title and ticks, around the plot. */
+enum {
+    LEFT = 90,
+    TOP = 50,
+    FIGURE_WIDTH = WIDTH + LEFT + 40,
+    FIGURE_HEIGHT = HEIGHT + TOP + 50,
+    NAMES_HEIGHT = 30
+};
+
+void chart_figures_begin(struct buf *b, int n_figures, int n_runs)
+{
+    static const char *const colors[] = {"0072b2", "d55e00", "009e73", "b3578f",
+                                         "b58500", "3fa0d0", "444444", "8a6d3b"};
+    buf_printf(b,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+               "font-family=\"sans-serif\" font-size=\"18\">\n<style>path{fill:none;stroke-width:2;"
+               "stroke-linejoin:round}.grid{stroke:#e3e5ea;stroke-width:1}.mark{stroke:#888899;"
+               "stroke-dasharray:4 6}.band{opacity:.2}.heldout{stroke-width:3}.dots{stroke-width:8;"
+               "stroke-linecap:round}.floor{stroke-dasharray:12 8}.counts{stroke-dasharray:3 7}",
+               FIGURE_WIDTH, n_figures * FIGURE_HEIGHT + NAMES_HEIGHT * n_runs);
+    for (size_t i = 0; i < sizeof colors / sizeof colors[0]; i++) {
+        buf_printf(b, ".r%zu{stroke:#%s}.r%zu.band{fill:#%s;stroke:none}text.r%zu{fill:#%s;stroke:none}", i,
+                   colors[i], i, colors[i], i, colors[i]);
+    }
+    buf_printf(
+        b,
+        "</style>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\">thin: training; thick: held-out; dashed: "
+        "word frequencies; dotted: n-grams</text>\n",
+        LEFT + WIDTH, NAMES_HEIGHT - 8);
+}
+
+void chart_figures_name(struct buf *b, const char *run, int color)
+{
+    buf_printf(b, "<text class=\"r%d\" x=\"%d\" y=\"%d\">", color, LEFT, NAMES_HEIGHT * (color + 1) - 8);
+    html_append(b, run);
+    buf_puts(b, "</text>\n");
+}
+
+static void append_tick_texts(struct buf *b, const struct chart *c, const struct axis *y)
+{
+    for (int i = 0; y->from + i * y->tick <= y->to + y->tick / 2; i++) {
+        double v = y->from + i * y->tick, value = y->log ? pow(10, v) : fabs(v) < y->tick / 2 ? 0 : v;
+        buf_printf(b, "<text x=\"-8\" y=\"%.5g\" text-anchor=\"end\">%s</text>\n",
+                   y_of(y, y->log ? pow(10, v) : v) + 6, number_text(value).text);
+    }
+    double tick = fmax(1, tick_of((double)(c->last_step < 1 ? 1 : c->last_step), 4));
+    for (int i = 0; i * tick <= (double)c->last_step; i++) {
+        buf_printf(b, "<text x=\"%.5g\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x_of(c, i * tick),
+                   HEIGHT + 24, number_text(i * tick).text);
+    }
+}
+
+bool chart_append_figure(struct buf *b, const struct chart *c, int number)
+{
+    struct axis y;
+    struct buf lines = {0}, labels = {0};
+    if (!value_axis(&y, c)) {
+        return false;
+    }
+    append_ticks(&lines, &labels, c, &y);
+    int n_runs = 0;
+    for (size_t i = 0; i < c->n_curves; i++) {
+        n_runs = c->curves[i].color >= n_runs ? c->curves[i].color + 1 : n_runs;
+    }
+    buf_printf(b, "<g transform=\"translate(%d %d)\">\n<text y=\"-16\" font-weight=\"bold\">%s</text>\n",
+               LEFT, number * FIGURE_HEIGHT + TOP + NAMES_HEIGHT * n_runs, c->title);
+    buf_printf(b, "<text x=\"%d\" y=\"-16\" text-anchor=\"end\">%s</text>\n", WIDTH, c->unit);
+    buf_printf(b, "<svg width=\"%d\" height=\"%d\" overflow=\"visible\">", WIDTH, HEIGHT);
+    append_curves(b, c, &y, buf_text(&lines));
+    buf_puts(b, "</svg>\n");
+    append_tick_texts(b, c, &y);
+    buf_puts(b, "</g>\n");
+    b->failed |= lines.failed || labels.failed;
+    buf_fini(&lines);
+    buf_fini(&labels);
+    return true;
 }
 
 /* ---- tables ---- */

@@ -41,6 +41,13 @@ struct chart {
 /* Appends the chart as <figure>, or nothing if no curve has a value. */
 void chart_append(struct buf *b, const struct chart *c);
 
+/* The same as figure number `number` of one SVG for papers, with its ticks and no style sheet; false: no
+ * curve has a value.  Before the figures go the beginning of the SVG, for so many, and the names of the runs,
+ * by their colours; after them its end. */
+bool chart_append_figure(struct buf *b, const struct chart *c, int number);
+void chart_figures_begin(struct buf *b, int n_figures, int n_runs);
+void chart_figures_name(struct buf *b, const char *run, int color);
+
 /* Text as HTML's character data or attribute value; control characters become '?'. */
 void html_append(struct buf *b, const char *bytes);
 

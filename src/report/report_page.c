@@ -56,6 +56,7 @@ struct chart_frame {
     int64_t last_step;
     int64_t marks[REPORT_MAX_RUNS]; /* steps at which phases begin */
     size_t n_marks;
+    int *n_figures; /* charts of one SVG that are drawn; NULL: they go into a page */
 };
 
 static struct chart_frame frame_of(const struct run_log *logs, int n_logs)
@@ -82,8 +83,13 @@ static void append_form(struct buf *b, const struct chart_frame *f, const struct
                                      style,           rows_of(&f->logs[r], style), form->curves[k].column};
         }
     }
-    chart_append(b, &(struct chart){form->title, form->unit, form->from_zero, form->log_if_wide, curves, n,
-                                    f->last_step, f->marks, f->n_marks});
+    const struct chart c = {form->title, form->unit,   form->from_zero, form->log_if_wide, curves,
+                            n,           f->last_step, f->marks,        f->n_marks};
+    if (f->n_figures == NULL) {
+        chart_append(b, &c);
+    } else {
+        *f->n_figures += chart_append_figure(b, &c, *f->n_figures);
+    }
 }
 
 /* "Masked words: loss". */
@@ -110,30 +116,41 @@ static void append_measure_chart(struct buf *b, const struct chart_frame *f, enu
                                         {counts, CHART_COUNTS, run_column_of(measure, RUN_NGRAM_LOSS)}}});
 }
 
+static void append_forms(struct buf *b, const struct chart_frame *f)
+{
+    append_form(b, f, &total_chart);
+    for (int m = 0; m < N_MEASURES; m++) {
+        append_measure_chart(b, f, m, true);
+        append_measure_chart(b, f, m, false);
+    }
+    for (size_t i = 0; i < sizeof last_charts / sizeof last_charts[0]; i++) {
+        append_form(b, f, &last_charts[i]);
+    }
+}
+
 static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
 {
     struct chart_frame f = frame_of(logs, n_logs);
     buf_puts(b, "<div class=\"charts\">\n");
-    append_form(b, &f, &total_chart);
-    for (int m = 0; m < N_MEASURES; m++) {
-        append_measure_chart(b, &f, m, true);
-        append_measure_chart(b, &f, m, false);
-    }
-    for (size_t i = 0; i < sizeof last_charts / sizeof last_charts[0]; i++) {
-        append_form(b, &f, &last_charts[i]);
-    }
+    append_forms(b, &f);
     buf_puts(b, "</div>\n");
 }
 
-/* The last value of a column that is present; NaN if there is none. */
-static double last_of(const struct run_rows *rows, enum run_column column)
+void report_svg_append(struct buf *b, const struct run_log *logs, int n_logs)
 {
-    for (size_t i = rows->n; i-- > 0;) {
-        if (isfinite(rows->rows[i].values[column])) {
-            return (double)rows->rows[i].values[column];
-        }
+    struct chart_frame f = frame_of(logs, n_logs);
+    struct buf figures = {0};
+    int n = 0;
+    f.n_figures = &n;
+    append_forms(&figures, &f);
+    chart_figures_begin(b, n, n_logs);
+    for (int r = 0; r < n_logs; r++) {
+        chart_figures_name(b, logs[r].name, r);
     }
-    return NAN;
+    buf_append(b, figures.data, figures.n);
+    buf_puts(b, "</svg>\n");
+    b->failed |= figures.failed;
+    buf_fini(&figures);
 }
 
 static double mean_of(const struct run_rows *rows, enum run_column column)
@@ -192,12 +209,12 @@ static void put_time(struct buf *b, const struct run_log *log, int column)
 
 static void put_last_step(struct buf *b, const struct run_log *log, int column)
 {
-    put_number(b, last_of(&log->steps, column));
+    put_number(b, run_rows_last(&log->steps, column));
 }
 
 static void put_heldout(struct buf *b, const struct run_log *log, int column)
 {
-    put_number(b, last_of(&log->evaluations, column));
+    put_number(b, run_rows_last(&log->evaluations, column));
 }
 
 static void put_mean(struct buf *b, const struct run_log *log, int column)
@@ -209,7 +226,8 @@ static void put_mean(struct buf *b, const struct run_log *log, int column)
 static int first_measure(const struct run_log *log)
 {
     int m = 0;
-    while (m < N_MEASURES && !isfinite(last_of(&log->evaluations, run_column_of(m, RUN_MEASURE_ACCURACY)))) {
+    while (m < N_MEASURES &&
+           !isfinite(run_rows_last(&log->evaluations, run_column_of(m, RUN_MEASURE_ACCURACY)))) {
         m++;
     }
     return m;
@@ -505,8 +523,8 @@ static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
     for (int r = 0; r < n_logs; r++) {
         heldout |= logs[r].evaluations.n > 0;
         for (int m = 0; m < N_MEASURES; m++) {
-            floor |= isfinite(last_of(&logs[r].evaluations, run_column_of(m, RUN_BASELINE_LOSS)));
-            counts |= isfinite(last_of(&logs[r].evaluations, run_column_of(m, RUN_NGRAM_LOSS)));
+            floor |= isfinite(run_rows_last(&logs[r].evaluations, run_column_of(m, RUN_BASELINE_LOSS)));
+            counts |= isfinite(run_rows_last(&logs[r].evaluations, run_column_of(m, RUN_NGRAM_LOSS)));
         }
         phase2 |= logs[r].phase2_from > 0;
     }
@@ -562,7 +580,7 @@ static struct status tell_apart(struct run_log *logs, int n_logs)
     return status_ok();
 }
 
-struct status report_write(const char *output, const char *const *runs, int n_runs)
+struct status report_write(const char *output, report_appends *append, const char *const *runs, int n_runs)
 {
     struct run_log logs[REPORT_MAX_RUNS] = {0};
     struct buf page = {0};
@@ -575,7 +593,7 @@ struct status report_write(const char *output, const char *const *runs, int n_ru
         s = tell_apart(logs, n_runs);
     }
     if (!failed(s)) {
-        report_append(&page, logs, n_runs);
+        append(&page, logs, n_runs);
         s = buf_status(&page);
     }
     if (!failed(s)) {

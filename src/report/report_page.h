@@ -12,9 +12,13 @@ enum { REPORT_MAX_RUNS = 8 }; /* number of colours that people can distinguish *
 /* Appends the page. */
 void report_append(struct buf *b, const struct run_log *logs, int n_logs);
 
-/* Reads the runs (directories, or their log.jsonl) and writes OUTPUT completely or not at all.  STATUS_DATA,
- * STATUS_IO. */
-struct status report_write(const char *output, const char *const *runs, int n_runs);
+/* Appends the charts as one SVG, which needs no style sheet. */
+void report_svg_append(struct buf *b, const struct run_log *logs, int n_logs);
+
+/* Reads the runs (directories, or their log.jsonl) and writes what `append` makes of them, such as
+ * report_append, to OUTPUT completely or not at all.  STATUS_DATA, STATUS_IO. */
+typedef void report_appends(struct buf *b, const struct run_log *logs, int n_logs);
+struct status report_write(const char *output, report_appends *append, const char *const *runs, int n_runs);
 
 /* The embedded files. */
 extern const char chart_css[], report_page_css[];

@@ -33,6 +33,16 @@ enum run_column run_column_of(enum model_measure_id measure, enum run_measured w
                : RUN_MEASURES + measure * RUN_N_MEASURED + what;
 }
 
+double run_rows_last(const struct run_rows *rows, enum run_column column)
+{
+    for (size_t i = rows->n; i-- > 0;) {
+        if (isfinite(rows->rows[i].values[column])) {
+            return (double)rows->rows[i].values[column];
+        }
+    }
+    return NAN;
+}
+
 static void drop_from(struct run_rows *r, int64_t step)
 {
     while (r->n > 0 && r->rows[r->n - 1].step >= step) {

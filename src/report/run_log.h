@@ -44,6 +44,9 @@ struct run_rows {
     size_t n, capacity;
 };
 
+/* The last value of a column that is present; NaN if there is none. */
+double run_rows_last(const struct run_rows *rows, enum run_column column);
+
 struct run_log {
     char *path; /* path of the log */
     char *name; /* name of the run: the last part of its directory's path */

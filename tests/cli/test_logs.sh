@@ -82,6 +82,14 @@ expect 0 "wrote $dir/both.html" "$kiln" report "$dir/run" "$dir/plain/log.jsonl"
 grep -q '<th>json_summary</th>' "$dir/both.html" || fail "what differs is not shown"
 ! grep -q 'src=\|href=' "$dir/both.html" || fail "the page needs other files"
 expect 0 "4 lines of training, 2 evaluations" "$kiln" report --dry-run "$dir/run"
+expect 0 "wrote $dir/both.svg" "$kiln" report "$dir/run" "$dir/plain/log.jsonl" --csv "$dir/both.csv" --svg "$dir/both.svg" --latex "$dir/both.tex"
+head -n 1 "$dir/both.csv" | grep '^run,set,phase,step,loss,' >/dev/null && [ "$(grep -c ',training,' "$dir/both.csv")" = 8 ] &&
+    awk -F , '{ n[NF]++ } END { exit length(n) != 1 }' "$dir/both.csv" || fail "CSV: $(cat "$dir/both.csv")"
+[ "$(grep -c '<svg\|<g ' "$dir/both.svg")" = "$(grep -c '</svg>\|</g>' "$dir/both.svg")" ] && ! grep 'var(' "$dir/both.svg" >/dev/null ||
+    fail "SVG: $(cat "$dir/both.svg")"
+grep '^held-out: .* & .* & .*' "$dir/both.tex" >/dev/null || fail "LaTeX: $(cat "$dir/both.tex")"
+! grep report.html "$dir/err" >/dev/null || fail "a page that nobody asked for"
+expect 64 "--csv $dir/run/log.jsonl is the log of a run" "$kiln" report "$dir/run" --csv "$dir/run/log.jsonl"
 expect 65 "none" "$kiln" report "$dir/none"
 expect 65 "log.jsonl" "$kiln" report "$dir/store"
 expect 64 "RUN" "$kiln" report

@@ -57,7 +57,7 @@ static int64_t step_of(double n_tokens)
     return n_tokens < 30e6 ? 2048 : n_tokens < 100e6 ? 4096 : n_tokens < 500e6 ? 8192 : 16384;
 }
 
-/* Bits a byte that decoders of `kiln train` had, by the logarithm of the tokens that they were trained on; after
+/* Bits a byte that decoders of `kiln train` had, by the logarithm of the tokens of their training; after
  * four epochs a text teaches little more (Muennighoff et al. 2023, arXiv:2305.16264). */
 static double bits_of(double n_tokens, int64_t of_text)
 {

@@ -322,7 +322,7 @@ static void several_runs_are_told_apart(void)
         EXPECT_OK(file_write_atomic(log, text, strlen(text)));
     }
     snprintf(output, sizeof output, "%s/report.html", directory);
-    EXPECT_OK(report_write(output, (const char *const[]){path[0], path[1]}, 2));
+    EXPECT_OK(report_write(output, report_append, (const char *const[]){path[0], path[1]}, 2));
     struct file_map m;
     EXPECT_OK(file_map_open(&m, output));
     struct buf page = {0};
@@ -332,7 +332,8 @@ static void several_runs_are_told_apart(void)
     EXPECT(n_of(&page, "<tr><th>seed</th><td>42</td><td>42</td></tr>") == 1, "what is the same");
     EXPECT(n_of(&page, path[0]) > 0, "two runs of one name are shown by their paths");
     buf_fini(&page);
-    EXPECT_ERROR(report_write(output, (const char *const[]){directory}, 1), STATUS_DATA, "log.jsonl");
+    EXPECT_ERROR(report_write(output, report_append, (const char *const[]){directory}, 1), STATUS_DATA,
+                 "log.jsonl");
     EXPECT_OK(file_remove_tree(directory));
 }
 

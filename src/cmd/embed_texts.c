@@ -1,5 +1,6 @@
 /* kiln embed: sentence vectors of texts, one JSON array per text. */
 #include "cmd/commands.h"
+#include "cmd/embed_tokens.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "cmd/text_groups.h"
@@ -15,8 +16,8 @@
 struct embed_args {
     struct session_flags session;
     const char *pooling, *prompt, *prompt_name, *output;
-    int64_t max_length, truncate_dim;
-    bool normalize, no_normalize, no_prompt, parse_special_tokens;
+    int64_t max_length, truncate_dim, layer;
+    bool tokens, normalize, no_normalize, no_prompt, parse_special_tokens;
 };
 
 static const struct option options[] = {
@@ -42,6 +43,14 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
     OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
                       "put the prompt of this name in config_sentence_transformers.json before each text"),
+    OPTION_GROUP_ROW("vectors of tokens"),
+    OPTION_FLAG_ROW(
+        "tokens", offsetof(struct embed_args, tokens),
+        "print the vector of each token, special ones included, neither pooled nor scaled: a line "
+        "of JSON with text, token, id, piece and vector"),
+    OPTION_INT_ROW("layer", offsetof(struct embed_args, layer), "0", 0, 100000,
+                   "take vectors from this layer, from 1; 0: the last one"),
+    OPTION_GROUP_ROW("other"),
     OPTION_FLAG_ROW("parse_special_tokens", offsetof(struct embed_args, parse_special_tokens),
                     "read \"[SEP]\" and the like in a text as special tokens, as sentence-transformers does; "
                     "by default they are plain text"),
@@ -54,6 +63,8 @@ struct embedding {
     float *vectors;        /* [TEXT_GROUP_TEXTS, plan.width] */
     struct npy_rows *rows; /* NULL: standard output */
     int64_t n_cut;
+    bool of_tokens;  /* vectors of tokens are printed */
+    int64_t n_done;  /* texts of the groups before */
     bool has_warned; /* a special token in a text was warned of */
 };
 
@@ -86,6 +97,12 @@ static struct status embed_group(void *self, const struct text_bytes *texts, siz
     struct buf line = {0};
     for (size_t i = 0; i < n; i++) {
         warn_of_special(g, texts[i].bytes, texts[i].n);
+    }
+    if (g->of_tokens) {
+        TRY(embed_tokens_print(g->s, &g->plan, texts, n, g->n_done, &n_cut));
+        g->n_cut += n_cut;
+        g->n_done += (int64_t)n;
+        return status_ok();
     }
     TRY(embed_texts(g->s, g->vectors, &n_cut, texts, n, &g->plan));
     struct status s = g->rows == NULL ? status_ok() : npy_rows_put(g->rows, g->vectors, (int64_t)n);
@@ -145,7 +162,28 @@ static struct status check(const struct embed_args *a)
     FAIL_IF(a->output != NULL && (n < 4 || strcmp(a->output + n - 4, ".npy") != 0), STATUS_USAGE,
             "--output %s: the name must end in .npy; without --output, vectors are printed as JSON",
             a->output);
+    FAIL_IF(a->tokens && (a->pooling != NULL || a->normalize || a->truncate_dim != 0 || a->output != NULL),
+            STATUS_USAGE,
+            "--tokens prints vectors as they are: leave out --pooling, --normalize, "
+            "--truncate_dim and --output");
     return status_ok();
+}
+
+/* The model, or its first layers.  Layers of a model with another form end without a norm: they are read by
+ * one at the model's end, which is not a part of them. */
+static struct status open_layers(struct session *s, const struct embed_args *a)
+{
+    struct session_options o;
+    TRY(session_flags_options(&o, &a->session, ANSWER_EMBED));
+    o.n_layers = a->layer;
+    TRY(session_open(s, a->session.model, answer_kind_of(ANSWER_EMBED)->task, &o));
+    if (a->layer == 0 || s->model->form == NULL) {
+        return status_ok();
+    }
+    struct status status = status_error(
+        STATUS_USAGE, "--layer is not for this model, whose layers (%s) end without a norm", s->model->form);
+    session_close(s);
+    return status;
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
@@ -156,9 +194,9 @@ static struct status run(const void *args, int n_positional, const char *const *
         return session_flags_plan(&a->session, ANSWER_EMBED);
     }
     struct session s;
-    TRY(session_flags_open(&s, &a->session, ANSWER_EMBED));
+    TRY(open_layers(&s, a));
     s.dir.tokenizer.parses_special |= a->parse_special_tokens;
-    struct embedding g = {.s = &s};
+    struct embedding g = {.s = &s, .of_tokens = a->tokens};
     struct status status = plan(&g, a);
     struct npy_rows rows = {.fd = -1};
     if (!failed(status) && a->output != NULL) {

@@ -256,6 +256,9 @@ static struct status open_network(struct session *s, enum model_task task, struc
     TRY(cross_encoder_read(&s->scores, s->dir.place.directory));
     TRY(init_scratch(s, task));
     TRY(s->dir.family->create(&s->model, s->dir.config, task));
+    FAIL_IF(o->n_layers > s->model->n_layers, STATUS_USAGE, "layer %lld of a model of %lld layers",
+            (long long)o->n_layers, (long long)s->model->n_layers);
+    s->model->n_layers = o->n_layers > 0 ? o->n_layers : s->model->n_layers;
     struct network_config config = config_of(s->model, limits, o);
     TRY(network_init(&s->net, &config));
     return load(s, task, o->watch);

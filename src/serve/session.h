@@ -22,6 +22,7 @@ struct session_options {
     /* A slice of the layers and words is here, and these ranks have the others; their functions are set
      * before the first batch (network_config.peers).  NULL: all of it */
     const struct peers *peers;
+    int64_t n_layers;  /* the first layers, without the others; 0: all of them */
     int64_t n_prompts; /* prompts continued at once, for MODEL_TASK_CAUSAL_LM; 0: SESSION_PROMPTS */
     /* bytes of keys and values, at least those of a text of the model's length; 0: those of n_prompts such
      * texts, in half of the free memory at most */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kiln eval --tokens, --words and --sentences of a decoder and of a masked model: the three tables agree with each other, with the
+# What linguists ask: kiln eval --tokens, --words and --sentences, kiln blimp of runs and kiln embed --tokens, of a decoder and of a masked model: the three tables agree with each other, with the
 # perplexity and with kiln blimp, and with transformers where there is one; what cannot be scored is refused by name.
 . "$(dirname "$0")/begin.sh"
 make_store
@@ -47,6 +47,17 @@ expect 0 'all pairs' "$kiln" blimp --model "$gpt" --input "$dir/pairs.jsonl" --s
 same_numbers <(sums "$dir/sentences" | sed -n 3p) \
     <(sed -n 's/.*line":2,"good":-\([0-9.]*\).*/\1/p' "$dir/scores.jsonl" | awk '{ printf "3 %.3f\n", $1 }') ||
     fail "blimp: $(cat "$dir/scores.jsonl"), eval: $(cat "$dir/sentences")"
+
+# Vectors of tokens: a line for each, special ones included, and those of the last layer by default.
+expect 0 '{"text":1,"token":1,"id":' "$kiln" embed --model "$bert" --tokens 'The king'
+cp "$dir/out" "$dir/last"
+layers=$(grep -o '"num_hidden_layers": *[0-9]*' "$dir/config.json" | grep -o '[0-9]*$')
+"$kiln" embed --model "$bert" --tokens --layer "$layers" 'The king' 2>/dev/null | cmp - "$dir/last" || fail "another last layer"
+[ "$(grep -c '"piece":"\[CLS\]"\|"piece":"\[SEP\]"' "$dir/last")" = 2 ] || fail "$(cut -c 1-60 "$dir/last")"
+"$kiln" embed --model "$bert" --tokens --layer 1 'The king' 2>/dev/null | cut -d '"' -f 1-10 | cmp - <(cut -d '"' -f 1-10 "$dir/last") ||
+    fail "other tokens of the first layer"
+expect 64 "of a model of $layers layers" "$kiln" embed --model "$bert" --layer $((layers + 1)) x
+expect 64 'leave out --pooling' "$kiln" embed --model "$bert" --tokens --pooling cls x
 
 expect 0 'step	pairs	right	low	high	paradigms	paradigms_low	paradigms_high' \
     "$kiln" blimp --run "$dir/gpts" --input "$dir/pairs.jsonl" --disable_progress_bar

@@ -24,6 +24,7 @@
     X(ask, "answer and serve")    \
     X(fill, NULL)                 \
     X(embed, NULL)                \
+    X(rerank, NULL)               \
     X(generate, NULL)             \
     X(serve, NULL)                \
     X(eval, "measure")            \

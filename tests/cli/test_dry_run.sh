@@ -60,6 +60,7 @@ declare -A words=(
     [embed-train]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/pairs.csv --text_column anchor
         --text_pair_column_name positive --do_predict --predict_file $dir/pairs.csv"
     [embed]="--model $model"
+    [rerank]="" # needs a classifier: tests/cli/test_label_texts.sh
     [serve]="--model $model"
     [blimp]="--model $model --input none"
     [glue]="--model $model --data_dir $dir/glue --tasks sst-2 --output_dir new"
@@ -82,7 +83,7 @@ n=0
 for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     [ -n "${words[$command]+known}" ] || fail "kiln $command is not tried here"
     # what a dry run of these commands reads must have their head
-    case $command in ask | generate | eval | finetune-gpt) continue ;; esac
+    case $command in ask | generate | eval | finetune-gpt | rerank) continue ;; esac
     # shellcheck disable=SC2086 # words
     silent $command ${words[$command]} --dry-run </dev/null
     # shellcheck disable=SC2086

@@ -70,3 +70,13 @@ for word in "${words[1]}" "${words[3]}"; do
     grep -F "$one" "$dir/all" >/dev/null || fail "another probability: $one"
 done
 grep -E 'zzz is no piece of the vocabulary; .* stands for it' "$dir/log" >/dev/null || fail "nothing about a word of several pieces"
+
+# texts by how well they answer a query: the order of their scores, and the same from lines
+say rerank regression 'the king' 'a mad dog' 'the king' 'a bad dog' >"$dir/ranked"
+sort -s -t '	' -k 1,1gr "$dir/ranked" | cmp - "$dir/ranked" || fail "not sorted: $(cat "$dir/ranked")"
+[ "$(cut -f 2 "$dir/ranked" | sort | tr '\n' ,)" = 'a bad dog,a mad dog,the king,' ] || fail "other texts: $(cat "$dir/ranked")"
+printf 'a mad dog\nthe king\na bad dog\n' | say rerank regression 'the king' | cmp - "$dir/ranked" || fail "lines are ranked otherwise"
+say rerank regression --json --top_n 1 'the king' 'a mad dog' >"$dir/json"
+grep -E '^\[\{"index":0,"score":[0-9.e-]+,"text":"a mad dog"\}\]$' "$dir/json" >/dev/null || fail "other JSON: $(cat "$dir/json")"
+say rerank regression --dry_run | grep parameters >/dev/null || fail "no plan"
+expect 64 'it has 3 labels, and a reranker has one' "$kiln" rerank --model "$dir/single" 'the king' 'a mad dog'

@@ -172,7 +172,7 @@ check_words() {
     list '(\.([ch]|cu|cuh|cpp|hpp|sh|py|awk|cmake|md)|(^|/)(CMakeLists\.txt|Makefile|run))$' | search "\b($unfinished)\b"
     list '^src/' | grep -v '^src/cmd/main\.c$' | search '\b_?exit\('
     list '^src/.*\.[ch]$' | grep -v '^src/core/status\.c$' | search '\babort\('
-    list '^src/' | grep -vE '^src/(core/(launcher|option|parallel)|dist/(nccl_library|world)|launch/rank_environment|service/service|ops/(cuda/choice/(attention_choice|product_cache|product_forms)|cpu/(cpu_isa|gemm_blas|gemm_onednn)|library_search))\.c$' | search '\bgetenv\('
+    list '^src/' | grep -vE '^src/(cmd/model_store|core/(launcher|option|parallel)|dist/(nccl_library|world)|launch/rank_environment|service/service|ops/(cuda/choice/(attention_choice|product_cache|product_forms)|cpu/(cpu_isa|gemm_blas|gemm_onednn)|library_search))\.c$' | search '\bgetenv\('
     list '^src/' | search '\balloca\('
     # a path from outside may be a pipe, which blocks, or a device without an end: core/regular_file, io/file; the kernel's files may be opened
     list '^src/' | grep -vE '^src/(core/(cgroup|kernel_file)|launch/supervise)\.c$' | search '\bfopen\(' | grep -vE 'fopen\("/(proc|sys)/' || true

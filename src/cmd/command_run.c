@@ -1,5 +1,6 @@
 #include "cmd/command_run.h"
 
+#include "cmd/model_store.h"
 #include "cmd/rank_run.h"
 #include "core/buf.h"
 #include "core/launcher.h"
@@ -18,6 +19,7 @@ enum { CONFIG_BYTES = 4096 };
 struct parsed {
     _Alignas(16) char args[OPTION_ARGS_BYTES];
     char config[CONFIG_BYTES]; /* a path that stands for a name */
+    struct words models;       /* paths that stand for names */
     int n_positional;
     enum option_help help;
 };
@@ -152,6 +154,7 @@ static struct status find_config(struct parsed *p, const struct command *c)
 struct status command_run(const struct command *c, int argc, const char **argv)
 {
     struct parsed p;
+    p.models = (struct words){0};
     if (c->of_ranks &&
         launcher_rank() > 0) { /* quiet until the others are found: the first rank logs for all */
         log_set_level(LOG_QUIET);
@@ -160,6 +163,9 @@ struct status command_run(const struct command *c, int argc, const char **argv)
     if (!failed(s) && p.help == OPTION_NO_HELP) {
         s = find_config(&p, c);
     }
+    if (!failed(s) && p.help == OPTION_NO_HELP) {
+        s = model_store_find(c, p.args, &p.models);
+    }
     if (failed(s)) {
         return c->of_ranks ? rank_run_refuse(s) : s;
     }
@@ -167,7 +173,9 @@ struct status command_run(const struct command *c, int argc, const char **argv)
         option_print_help(c, p.help);
         return status_ok();
     }
-    return c->run(p.args, p.n_positional, argv);
+    s = c->run(p.args, p.n_positional, argv);
+    words_fini(&p.models);
+    return s;
 }
 
 struct status command_check(const struct command *c, int argc, const char **argv)

@@ -1,5 +1,6 @@
 /* run_fetch: `kiln fetch`, downloads. */
 #include "cmd/commands.h"
+#include "cmd/model_store.h"
 #include "cmd/settings.h"
 #include "core/log.h"
 #include "core/stop.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 struct fetch_args {
-    const char *language, *only, *url, *sha256, *md5, *sums, *unpack, *proxy, *mirror;
+    const char *hub, *revision, *language, *only, *url, *sha256, *md5, *sums, *unpack, *proxy, *mirror;
     int64_t tries, stall_timeout, max_bytes;
     double retry_wait;
     struct command_flags common;
@@ -19,7 +20,13 @@ struct fetch_args {
 #define AT(field) offsetof(struct fetch_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("output_dir", AT(common.output_dir), "download", "DIR", "directory for all files"),
+    OPTION_STRING_ROW("output_dir", AT(common.output_dir), NULL, "DIR",
+                      "directory for all files; default: download, and of --hub the directory of models, "
+                      "KILN_MODELS or ~/.cache/kiln/models, where --model of every command finds NAME"),
+    OPTION_STRING_ROW("hub", AT(hub), NULL, "NAME",
+                      "download this model of huggingface.co, such as intfloat/e5-small-v2: configuration, "
+                      "tokenizer and safetensors, never a pickle; large files have checksums"),
+    OPTION_STRING_ROW("revision", AT(revision), "main", "NAME", "branch, tag or commit of --hub"),
     OPTION_STRING_ROW("language", AT(language), "en", "CODE",
                       "language of the dump or corpus, by Wikimedia's code: en, de, simple"),
     OPTION_STRING_ROW("only", AT(only), "", "PATTERN",
@@ -53,14 +60,24 @@ static const struct option options[] = {
     {0},
 };
 
-static struct status make_request(struct fetch_request *r, const struct fetch_args *a)
+/* Where files go: models to the directory of models. */
+static struct status find_directory(char path[FILE_PATH_BYTES], const struct fetch_args *a)
 {
+    if (a->common.output_dir != NULL) {
+        return file_make_path(path, "%s", a->common.output_dir);
+    }
+    return a->hub != NULL ? model_store_directory(path) : file_make_path(path, "download");
+}
+
+static struct status make_request(struct fetch_request *r, const struct fetch_args *a, const char *directory)
+{
+    FAIL_IF(a->hub != NULL && a->url != NULL, STATUS_USAGE, "--hub and --url cannot be combined");
     FAIL_IF(a->url == NULL && (a->sha256 != NULL || a->md5 != NULL), STATUS_USAGE,
             "--sha256 and --md5 need a --url; --sums lists the checksums of several files");
     FAIL_IF(a->sha256 != NULL && a->md5 != NULL, STATUS_USAGE,
             "--sha256 and --md5 cannot be combined; SHA-256 is the stronger one");
     *r = (struct fetch_request){
-        .directory = a->common.output_dir,
+        .directory = directory,
         .language = a->language,
         .mirror = a->mirror,
         .only = a->only,
@@ -83,6 +100,9 @@ static struct status fill_plan(struct fetch_plan *plan, const struct fetch_args 
     for (int i = 0; i < n; i++) {
         TRY(fetch_plan_source(plan, sources[i]));
     }
+    if (a->hub != NULL) {
+        TRY(fetch_plan_hub(plan, a->hub, a->revision));
+    }
     if (a->url != NULL) {
         TRY(fetch_plan_url(plan, a->url, a->sha256 != NULL ? a->sha256 : a->md5));
     }
@@ -90,17 +110,19 @@ static struct status fill_plan(struct fetch_plan *plan, const struct fetch_args 
         return status_ok();
     }
     FAIL_IF(n > 0, STATUS_USAGE, "no file of these sources matches '%s'", a->only);
-    return status_error(STATUS_USAGE, "name a source (`kiln fetch --help` lists them) or give a --url");
+    return status_error(STATUS_USAGE,
+                        "name a source (`kiln fetch --help` lists them) or give a --url or --hub");
 }
 
 static struct status carry_out(struct fetch_plan *plan, const struct fetch_args *a)
 {
+    const char *directory = plan->request.directory;
     if (!a->common.dry_run) {
-        TRY(file_check_output_directory(a->common.output_dir, 0, 0));
+        TRY(file_check_output_directory(directory, 0, 0));
         stop_install();
         return fetch_run(plan);
     }
-    TRY(file_check_directory_path(a->common.output_dir, 0));
+    TRY(file_check_directory_path(directory, 0));
     for (size_t i = 0; i < plan->n; i++) {
         fetch_print_item(&plan->items[i]);
     }
@@ -112,7 +134,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct fetch_args *a = args;
     struct fetch_request request;
     struct fetch_plan plan;
-    TRY(make_request(&request, a));
+    char directory[FILE_PATH_BYTES];
+    TRY(find_directory(directory, a));
+    TRY(make_request(&request, a, directory));
     struct status s = fetch_plan_init(&plan, &request);
     if (!failed(s)) {
         s = fill_plan(&plan, a, n_positional, positional);
@@ -126,7 +150,8 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_fetch = {
     .name = "fetch",
-    .summary = "download Wikipedia's dump, Google's archives, SQuAD, OSCAR or any URL",
+    .summary =
+        "download Wikipedia's dump, Google's archives, SQuAD, OSCAR, a model of Hugging Face or any URL",
     .details = "Sources: wikipedia, google, squad, oscar. A download resumes where it stopped, also when the "
                "command is started again, and a file gets its name only when it is complete and its "
                "published length and checksum are right. Files that already exist are checked and kept. "

@@ -4,6 +4,7 @@
 #include "core/array.h"
 #include "core/log.h"
 #include "fetch/fetch_sources.h"
+#include "fetch/hub_list.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -201,6 +202,67 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
     return status_ok();
 }
 
+#define HUB "https://huggingface.co"
+
+struct status fetch_plan_hub(struct fetch_plan *plan, const char *name, const char *revision)
+{
+    struct fetch_item *item;
+    struct buf url = {0}, path = {0};
+    FAIL_IF(!hub_name_is_valid(name), STATUS_USAGE,
+            "--hub %.100s is not a repository's name, such as intfloat/e5-small-v2", name);
+    FAIL_IF(!hub_name_is_valid(revision), STATUS_USAGE,
+            "--revision %.100s is not a branch, a tag or a commit", revision);
+    TRY(add_item(plan, &item));
+    buf_printf(&url, HUB "/api/models/%s/revision/%s?blobs=true", name, revision);
+    struct status s = make_url(item->url, &plan->request, buf_text(&url));
+    buf_fini(&url);
+    TRY(s);
+    buf_printf(&path, "%s/.hub.json", name);
+    s = make_path(item->path, &plan->request, buf_text(&path));
+    buf_fini(&path);
+    item->is_list = true;
+    item->hub_name = name;
+    return s;
+}
+
+static struct status plan_hub_file(struct fetch_plan *plan, const char *hub_name, const char *commit,
+                                   const struct hub_file *file)
+{
+    struct fetch_item *item;
+    struct buf b = {0};
+    TRY(add_item(plan, &item));
+    buf_printf(&b, HUB "/%s/resolve/%s/%s", hub_name, commit, file->name);
+    struct status s = make_url(item->url, &plan->request, buf_text(&b));
+    buf_fini(&b);
+    TRY(s);
+    buf_printf(&b, "%s/%s", hub_name, file->name);
+    s = make_path(item->path, &plan->request, buf_text(&b));
+    buf_fini(&b);
+    item->bytes = file->bytes;
+    settle(plan, item, file->sha256, false);
+    return s;
+}
+
+/* Plans the files of a repository that make a model. */
+static struct status plan_hub(struct fetch_plan *plan, size_t of)
+{
+    struct hub_list list;
+    struct hub_file file;
+    const char *name = plan->items[of].hub_name; /* the item moves when the plan grows */
+    size_t before = plan->n;
+    struct status s = hub_list_open(&list, plan->items[of].path);
+    while (!failed(s) && hub_list_next(&list, &file)) {
+        if (is_wanted(plan, file.name)) {
+            s = plan_hub_file(plan, name, list.commit, &file);
+        }
+    }
+    if (!failed(s)) {
+        log_info("%s: %zu files of commit %.12s make a model", name, plan->n - before, list.commit);
+    }
+    hub_list_close(&list);
+    return s;
+}
+
 /* Plans the files that a list names, in its directory. */
 static struct status plan_list(struct fetch_plan *plan, size_t of)
 {
@@ -384,7 +446,7 @@ struct status fetch_run(struct fetch_plan *plan)
             return s;
         }
         if (!failed(s) && plan->items[i].is_list) {
-            s = plan_list(plan, i);
+            s = plan->items[i].hub_name != NULL ? plan_hub(plan, i) : plan_list(plan, i);
         }
         if (failed(s)) {
             log_warning("%s", s.message);

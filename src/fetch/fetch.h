@@ -30,6 +30,7 @@ struct fetch_item {
     const char *about;                    /* NULL: nothing */
     const struct unpack_sum *inside;
     bool is_list;
+    const char *hub_name; /* the list is of this Hugging Face repository; NULL: of checksums */
 };
 
 struct fetch_plan {
@@ -49,6 +50,10 @@ struct status fetch_plan_source(struct fetch_plan *plan, const char *name);
 /* A file by its URL, under its last name; `sum` may be NULL.  STATUS_USAGE: neither http:// nor https://, or
  * without a name. */
 struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const char *sum);
+
+/* A Hugging Face repository at a revision, into DIRECTORY/NAME.  Its list of files stays there: the same
+ * command resumes with the files of the same commit.  STATUS_USAGE: not a name. */
+struct status fetch_plan_hub(struct fetch_plan *plan, const char *name, const char *revision);
 
 /* A line for messages: source, target, length, and how the file is checked. */
 void fetch_print_item(const struct fetch_item *item);

@@ -157,13 +157,14 @@ static struct status parse_range(int64_t *first, int64_t *end, const char *text,
     char *rest;
     *first = 0;
     *end = strtoll(text, &rest, 10);
-    if (rest != text && *rest == '-') {
+    bool has_number = rest != text;
+    if (has_number && *rest == '-') {
         const char *last = rest + 1;
         *first = *end;
         *end = strtoll(last, &rest, 10) + 1;
-        rest = rest == last ? (char *)(uintptr_t)text : rest;
+        has_number = rest != last;
     }
-    FAIL_IF(rest == text || *rest != '\0' || *first < 0 || *end <= *first, STATUS_USAGE,
+    FAIL_IF(!has_number || *rest != '\0' || *first < 0 || *end <= *first, STATUS_USAGE,
             "--documents %.40s is neither a number of documents nor a range of them, such as 10-12", text);
     FAIL_IF(*first >= n_documents, STATUS_USAGE, "--documents %.40s: the store has %" PRId64 " documents",
             text, n_documents);

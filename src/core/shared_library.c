@@ -7,13 +7,26 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes the path of the shared library that this code is part of, or else of the program; "": unknown. */
+/* A path's name, after the directory. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static bool is_libkiln(const char *path)
+{
+    return strncmp(name_of(path), "libkiln.so", sizeof "libkiln.so" - 1) == 0;
+}
+
+/* Writes the path of libkiln.so, if this code is part of it, or else of the program; "": unknown.  Tests may
+ * be linked with a library that is neither. */
 static void own_path(char *path, size_t n)
 {
     static const char here; /* a place in this program or library */
     Dl_info info;
     struct link_map *map = NULL;
-    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map->l_name[0] != '\0') {
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && is_libkiln(map->l_name)) {
         snprintf(path, n, "%s", map->l_name);
     } else {
         ssize_t length = readlink("/proc/self/exe", path, n - 1);
@@ -21,18 +34,11 @@ static void own_path(char *path, size_t n)
     }
 }
 
-/* Its name, after the directory. */
-static char *name_of(char *path)
-{
-    char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
-
 void shared_library_own_directory(char *path, size_t n)
 {
     own_path(path, n);
-    char *name = name_of(path);
-    name[name > path ? -1 : 0] = '\0';
+    const char *name = name_of(path);
+    path[name > path ? name - path - 1 : 0] = '\0';
 }
 
 /* Looks for a file in places from kiln's directory on. */
@@ -53,8 +59,7 @@ void shared_library_program(char *path, size_t n)
 {
     static const char *const places[] = {"", "/../bin"};
     own_path(path, n);
-    bool is_libkiln = strncmp(name_of(path), "libkiln.so", sizeof "libkiln.so" - 1) == 0;
-    if (!is_libkiln) {
+    if (!is_libkiln(path)) {
         snprintf(path, n, "/proc/self/exe");
     } else if (!find_beside(path, n, places, 2, "kiln")) {
         snprintf(path, n, "kiln");

@@ -57,10 +57,11 @@ static struct wikitext_value find(const struct wikitext_emit *e, struct wikitext
 
 struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const char *keys)
 {
-    for (;; keys++) {
-        struct wikitext_value key = {keys, strcspn(keys, ",}")}, found = find(e, key);
-        keys += key.n;
-        if (found.n > 0 || *keys != ',') {
+    for (const char *end;; keys = end + 1) {
+        end = strpbrk(keys, ",}");
+        struct wikitext_value key = {keys, end == NULL ? strlen(keys) : (size_t)(end - keys)},
+                              found = find(e, key);
+        if (found.n > 0 || end == NULL || *end != ',') {
             return found;
         }
     }

@@ -124,9 +124,12 @@ static struct status script_params_init(struct script_params *s, const struct mo
     if (s->list != NULL && places != NULL) {
         fill_params(s, places, by_module);
     }
-    bool complete = s->n > 0;
     free(places);
-    return complete ? status_ok() : status_error(STATUS_MEMORY, "out of memory for the list of tensors");
+    if (s->n > 0) {
+        return status_ok();
+    }
+    free(s->list);
+    return status_error(STATUS_MEMORY, "out of memory for the list of tensors");
 }
 
 /* Views the elements of parameter `i` in a flat buffer of the parameter table's layout, zeros in the rows of

@@ -88,6 +88,7 @@ static struct status count_level(struct kneser_ney *k, struct counting *c, int m
 {
     struct ngram_level *contexts = &k->levels[m - 1], *level = &k->levels[m];
     sort_by(c, c->sorted, c->by_token, m, contexts->n);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): kneser_ney_init frees what counting has */
     TRY(allocate_level(level, contexts->n > 0 ? c->ends[contexts->n - 1] : 0));
     memset(c->next, 0xff, (size_t)c->n * sizeof *c->next); /* NONE */
     for (int64_t h = 0, j = 0; h < contexts->n; h++) {

@@ -324,19 +324,22 @@ struct status session_open_model(struct session *s, const char *path, const stru
     return session_load_model(s, o);
 }
 
+/* A failure that says what the model cannot do. */
+static struct status no_head(const struct model_dir *m, enum model_task task)
+{
+    const char *is = m->family->class_of(m->task), *wanted = m->family->class_of(task);
+    FAIL_IF(m->task == MODEL_TASK_CAUSAL_LM, STATUS_DATA,
+            "the model is a %s, which only predicts the next word", is);
+    FAIL_IF(wanted == NULL, STATUS_DATA, "the model is a %s, which does not predict the next word", is);
+    return status_error(STATUS_DATA, "the model is a %s and has no head of a %s", is, wanted);
+}
+
 /* The task to open for a wanted one: a model without a pooler keeps its own task for sentence vectors, since
  * these are taken below the heads. */
 static struct status task_on(enum model_task *task, const struct model_dir *m)
 {
     if (!answer_kind_fits(m->task, *task)) {
-        const char *is = m->family->class_of(m->task), *wanted = m->family->class_of(*task);
-        struct status no_head =
-            m->task == MODEL_TASK_CAUSAL_LM
-                ? status_error(STATUS_DATA, "the model is a %s, which only predicts the next word", is)
-            : wanted == NULL
-                ? status_error(STATUS_DATA, "the model is a %s, which does not predict the next word", is)
-                : status_error(STATUS_DATA, "the model is a %s and has no head of a %s", is, wanted);
-        return answer_kind_explain(no_head, m->task, *task);
+        return answer_kind_explain(no_head(m, *task), m->task, *task);
     }
     *task = *task == MODEL_TASK_ENCODER && m->task != MODEL_TASK_PRETRAINING ? m->task : *task;
     return status_ok();

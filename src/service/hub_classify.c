@@ -41,8 +41,9 @@ static bool read_function(struct call *c, const json_t *parameters, enum label_p
     static const char *const names[] = {"softmax", "sigmoid", "none", NULL};
     static const enum label_problem problems[] = {PROBLEM_SINGLE_LABEL, PROBLEM_MULTI_LABEL,
                                                   PROBLEM_REGRESSION};
+    enum { LAST = sizeof problems / sizeof problems[0] - 1 };
     int64_t i = 0;
-    while (problems[i] != classify_texts_problem(&c->model->model)) {
+    while (i < LAST && problems[i] != classify_texts_problem(&c->model->model)) {
         i++;
     }
     bool ok =

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # kiln export and kiln embed as a user drives them: a trained checkpoint becomes a directory that computes the same, and
-# vectors of texts come out in order, of length 1, and the same but for rounding whatever stands beside them.
+# vectors of texts come out in order, of length 1 if asked for, and the same but for rounding whatever stands beside them.
 . "$(dirname "$0")/begin.sh"
 
 # expect_match CODE PATTERN COMMAND...: of kiln; exit code and a pattern in the output or the error
@@ -47,18 +47,18 @@ expect_match 65 'vocab.txt' embed --model "$model" "a damaged checkpoint"
 
 # Vectors: a line each, in order, of length 1, independent of the batch; arguments and lines are the same.
 printf '%s\n' 'the king' '' "$(yes 'old stone city' | head -60 | tr '\n' ' ')" 'the king' 'river light' >"$dir/texts"
-"$kiln" embed --model "$dir/encoder" <"$dir/texts" >"$dir/vectors" 2>"$dir/log"
+"$kiln" embed --model "$dir/encoder" --normalize <"$dir/texts" >"$dir/vectors" 2>"$dir/log"
 grep -q '1 texts were longer than the 64 tokens' "$dir/log" || fail "no warning of a long text: $(cat "$dir/log")"
 awk -F'[][,]' '{ s = 0; for (i = 2; i < NF; i++) s += $i * $i; n[NR] = NF - 2; if (s < 0.9999 || s > 1.0001) bad = 1 }
     END { for (i = 1; i <= NR; i++) if (n[i] != 64) bad = 1; exit bad || NR != 5 }' "$dir/vectors" || fail "vectors"
 same_numbers <(sed -n 1p "$dir/vectors") <(sed -n 4p "$dir/vectors") || fail "the same text, two vectors"
 [ "$(sed -n 1p "$dir/vectors")" != "$(sed -n 5p "$dir/vectors")" ] || fail "two texts, the same vector"
-"$kiln" embed --model "$dir/encoder" 'river light' >"$dir/one" 2>/dev/null
+"$kiln" embed --model "$dir/encoder" --normalize 'river light' >"$dir/one" 2>/dev/null
 same_numbers "$dir/one" <(sed -n 5p "$dir/vectors") || fail "a vector depends on its neighbours"
 [ "$("$kiln" embed --model "$dir/mlm" --pooling cls --no_normalize 'the king' 2>/dev/null)" != "$(sed -n 1p "$dir/vectors")" ] ||
     fail "pooling does nothing"
 "$kiln" embed --model "$dir/encoder" </dev/null 2>/dev/null | cmp - /dev/null || fail "vectors of nothing"
-for _ in $(seq 300); do cat "$dir/texts"; done | "$kiln" embed --model "$dir/encoder" 2>/dev/null >"$dir/many"
+for _ in $(seq 300); do cat "$dir/texts"; done | "$kiln" embed --model "$dir/encoder" --normalize 2>/dev/null >"$dir/many"
 same_numbers "$dir/many" <(for _ in $(seq 300); do cat "$dir/vectors"; done) || fail "1,500 texts differ from five"
 expect_match 0 'M parameters' embed --model "$dir/encoder" --dry_run
 expect_match 64 'pooling' embed --model "$dir/encoder" --pooling median

@@ -86,7 +86,7 @@ new=$(cat "$dir/out")
 [[ ${text:3} == "${new:3}$stop"* ]] || fail "'$text' was not ended before '$stop', but: '$new'"
 echo 'the the the the the the the the the the the the the the' >>"$dir/prompts"
 expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt=' ' --max_new_tokens 2
-expect 0 'warning: standard input had no prompt: give --prompt TEXT' "$kiln" generate --model "$dir/gpt2-hf" </dev/null
+expect 0 'warning: standard input had no prompt: give a text' "$kiln" generate --model "$dir/gpt2-hf" </dev/null
 expect 65 'prompt 6 has' "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 20 --prompt_file "$dir/prompts"
 [ ! -s "$dir/out" ] || fail "prompts were answered before one that does not fit was found"
 expect 64 '--stop is empty' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --stop ''

@@ -19,6 +19,7 @@ struct status inspect_report_shard(json_t **out, const char *path);
 /* Indices of an element: [3, 17]. */
 json_t *inspect_place(const struct stored_tensor *t, int64_t element);
 
+/* Whether the text ends so, and has more than that. */
 bool inspect_ends_with(const char *text, const char *end);
 
 /* STATUS_MEMORY if the report is NULL. */

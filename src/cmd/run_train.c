@@ -71,7 +71,7 @@ struct train_run {
     int n_texts;
     char data[FILE_PATH_BYTES], state_path[FILE_PATH_BYTES], vocab[FILE_PATH_BYTES];
     json_t *state;      /* the contents of train.json */
-    int64_t text_bytes; /* of the files */
+    int64_t text_bytes; /* size of the files */
     double flops_per_s; /* products in the faster dtype */
     bool bf16;          /* it is bf16 */
     int64_t start_ns;
@@ -311,7 +311,8 @@ static struct status choose(struct train_run *r)
     struct train_facts *f = &r->facts;
     if (flops == NULL) {
         TRY(measure_machine(r));
-        double left = r->args->hours * 3600 * 0.97 - clock_since_s(r->start_ns) - 5; /* what follows */
+        double left =
+            r->args->hours * 3600 * 0.97 - clock_since_s(r->start_ns) - 5; /* the end takes some seconds */
         json_object_set_new(r->state, "seconds", json_real(fmax(floor(left), 2)));
         json_object_set_new(r->state, "flops", json_real(r->flops_per_s));
         json_object_set_new(r->state, "bf16", json_boolean(r->bf16));

@@ -31,10 +31,10 @@ struct train_facts {
 
 struct train_choice {
     const struct train_size *size;
-    int64_t n_weights;       /* of the layers */
+    int64_t n_weights;       /* weights of the layers */
     int64_t length, batch;   /* tokens of a sample, samples of a step */
-    double n_tokens, epochs; /* that the time is enough for, about */
-    int64_t n_steps;         /* of these, about */
+    double n_tokens, epochs; /* tokens that the time is enough for, about */
+    int64_t n_steps;         /* steps of these tokens, about */
     bool ends_by_steps;      /* the time is enough for more epochs than help */
     double bits[2];          /* bits a byte to expect of a decoder on held-out text, from and to */
 };
@@ -42,6 +42,7 @@ struct train_choice {
 /* Pieces of a vocabulary for a text of so many bytes. */
 int64_t train_choice_vocab_size(int64_t n_bytes);
 
+/* The choice; the smallest size if none sees so many tokens. */
 struct train_choice train_choice_make(const struct train_facts *f);
 
 /* ---- texts to try the model with while it learns: the beginnings of held-out texts ---- */

@@ -25,6 +25,7 @@ struct log_sink {
  * more. */
 void log_set_sink(const struct log_sink *sink);
 
+/* Whether log_set_sink has set one. */
 bool log_has_sink(void);
 
 /* Gives the sink what else goes to standard output or error, or an event; false: there is no sink. */

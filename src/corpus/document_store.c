@@ -227,7 +227,7 @@ static const char *const line_faults[DOCUMENT_N_FATES] = {
 
 static struct status leave_out(void *context, const struct corpus_item *item)
 {
-    enum { MOST_TOLD = 20 }; /* of a check, which reads on */
+    enum { MOST_TOLD = 20 }; /* lines that a check names; it reads on */
     struct run *r = context;
     const char *what = item->document.format == &json_source ? line_faults[item->document.fate] : NULL;
     const char *path = r->corpus.files.files[item->place.file].path;

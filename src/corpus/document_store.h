@@ -32,9 +32,10 @@ struct document_store_config {
     const struct tokenizer *tokenizer; /* borrowed; NULL: `check` without tokens */
     const char *output_prefix;         /* NULL: output_dir */
     struct command_flags common;
-    bool append_end;         /* the tokenizer's end token, to each text that has tokens */
-    double holdout_fraction; /* of the documents, or of their parts where they are few; with output_dir */
-    uint64_t seed;           /* seed of what is held out */
+    bool append_end; /* the tokenizer's end token, to each text that has tokens */
+    /* part of the documents, or of their parts where they are few; with output_dir */
+    double holdout_fraction;
+    uint64_t seed; /* seed of what is held out */
     struct cleaning_config cleaning;
     int64_t max_bad_lines; /* most bad lines of JSON that are skipped, with a warning each */
     /* Shuffle of the documents of each store.  The stores share its memory; its expected_bytes are not

@@ -21,6 +21,7 @@ struct status hash_set_open(struct hash_set *s, size_t width, size_t most, const
                             struct append_mark from);
 void hash_set_close(struct hash_set *s);
 
+/* Whether the hash is remembered. */
 bool hash_set_has(const struct hash_set *s, const void *hash);
 
 /* Remembers a hash that is not all zeros, unless the set is full; *is_new is false if it was there. */

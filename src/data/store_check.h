@@ -16,7 +16,7 @@
 
 enum {
     STORE_CHECK_PATH_BYTES = 1024,
-    STORE_OVERLAP_TOKENS = 32 /* that must be the same in a row: long enough that they are no phrase */
+    STORE_OVERLAP_TOKENS = 32 /* tokens that must be the same in a row: long enough that they are no phrase */
 };
 
 struct store_check_item {

@@ -9,13 +9,13 @@
 
 struct hub_list {
     json_t *root;
-    const char *commit; /* of all files */
+    const char *commit; /* commit of all files */
     size_t at;
 };
 
 struct hub_file {
     const char *name;   /* plain, or "1_Pooling/config.json" */
-    const char *sha256; /* of its content; NULL: a small file, of which only the length is known */
+    const char *sha256; /* hash of its content; NULL: a small file, of which only the length is known */
     int64_t bytes;      /* -1: not known */
 };
 

@@ -10,7 +10,7 @@ struct model_progress {
     tensor exp_avg, exp_avg_sq; /* [params->n_elements] fp32, owned */
     int64_t global_step;        /* steps over both phases */
     int64_t step, n_skipped;    /* steps of the phase; those of them without an update */
-    double rate;                /* its peak */
+    double rate;                /* peak of the learning rate */
     int n_ranks;                /* ranks with which the run continues, for DeepSpeed's folder */
     const char *const *files;   /* [n_files] the data of the run that continues; borrowed */
     int64_t n_files;

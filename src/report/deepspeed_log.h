@@ -65,6 +65,7 @@ void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step);
 /* The time of an evaluation counts in no rate. */
 void deepspeed_log_leave_out(struct deepspeed_log *l, int64_t evaluation_ns);
 
+/* The lines of a step, if any is due. */
 void deepspeed_log_step(struct deepspeed_log *l, const struct logged_step *s);
 
 #endif

@@ -25,7 +25,7 @@ enum likelihood_masking likelihood_masking_find(const char *name);
 struct likelihood {
     struct request request;
     const struct session *session;   /* borrowed */
-    enum likelihood_masking masking; /* of a masked model */
+    enum likelihood_masking masking; /* masking of a masked model */
     bool is_decoder;
     struct input_form form;         /* special tokens around a text */
     double *losses;                 /* [ids.n] -log p; NAN: not predicted */

@@ -90,7 +90,7 @@ struct status session_open_shared(struct session *s, const struct session *model
 struct session_weights {
     const struct network *net;
     const struct model_family *family;
-    const void *config; /* of the family */
+    const void *config; /* configuration of the family */
     const struct tokenizer *tokenizer;
 };
 

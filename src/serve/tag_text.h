@@ -16,7 +16,7 @@ extern const char *const tag_strategies[]; /* these names, by the enum, and NULL
 struct tag_text_job {
     struct request request;
     const struct model_labels *labels; /* labels of the session's model, borrowed */
-    const struct tokenizer *tokenizer; /* of the session, borrowed */
+    const struct tokenizer *tokenizer; /* tokenizer of the session, borrowed */
     struct token_list tokens;          /* tokens of the text, without special tokens */
     int64_t room, stride;              /* tokens of a window, and of its overlap with the next */
     int64_t n_before;                  /* special tokens before them */

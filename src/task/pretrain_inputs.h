@@ -11,8 +11,8 @@
 struct pretrain_inputs {
     struct tokenizer tokenizer;       /* n is 0 if the data came without a vocabulary */
     char vocab_path[FILE_PATH_BYTES]; /* file of the vocabulary; empty: unknown */
-    void *config;                     /* of the family, with the vocabulary of the data; owned */
-    struct model *model;              /* owned; NULL in a dry run without --config_file */
+    void *config;        /* configuration of the family, with the vocabulary of the data; owned */
+    struct model *model; /* owned; NULL in a dry run without --config_file */
     struct pretrain_data train, heldout, test;
     struct batch_limits limits; /* limits of every batch of all data */
     bool assumed;               /* pretrain_inputs_assume set them: there is no data */

@@ -46,7 +46,7 @@ struct run_settings {
     struct rank_options ranks;
     struct precision_flags precision;
     struct loss_scale_rule loss_scale; /* fp16 only */
-    int64_t max_steps;                 /* of a phase; fine-tuning sets it when it knows its data */
+    int64_t max_steps;                 /* steps of a phase; fine-tuning sets it when it knows its data */
     int64_t seed;
     double learning_rate, warmup_proportion;
     /* tokens over which the rate rises from 0, besides what the schedule does; 0: it does not */

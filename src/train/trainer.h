@@ -38,7 +38,7 @@ struct trainer_config {
     int64_t bucket_elements;
     bool saving;                         /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;                       /* seed of the initial weights and of dropout */
-    struct loss_scale_rule scale_rule;   /* of the loss, fp16 only */
+    struct loss_scale_rule scale_rule;   /* rule of the loss scale, fp16 only */
     bool counts_zeros, measures_weights; /* steps set n_zeros and weight_norm of trainer_result */
 };
 
@@ -130,7 +130,7 @@ struct trainer {
     struct mesh_sent sent;           /* bytes sent by this rank in its steps so far, without evaluations */
 
     int64_t step; /* the running step */
-    /* its numbers: dropout key, scalars of the update, loss factors */
+    /* numbers of the step: dropout key, scalars of the update, loss factors */
     struct stage_numbers numbers;
 
     /* For tests, instead of the sums over replicas: called when the gradients of a bucket of

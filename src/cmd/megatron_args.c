@@ -161,8 +161,9 @@ static struct status set_model(struct megatron_args *a, json_t **config)
     struct gpt_config *m = &a->model;
     m->embedding_dropout = m->hidden_dropout;
     m->gelu = has_exact_gelu(a) ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
-    m->alibi = has_alibi(a);
-    a->run.kind = m->alibi ? &bloom_pretrain : &gpt2_pretrain;
+    m->positions = has_alibi(a) ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT;
+    m->embedding_norm = a->embed_layernorm;
+    a->run.kind = has_alibi(a) ? &bloom_pretrain : &gpt2_pretrain;
     a->run.own = &a->gpt;
     a->run.vocab_multiple = a->vocab_divisor;
     a->run.config = *config = a->run.kind->family->config_to_json(m, MODEL_TASK_CAUSAL_LM);

@@ -15,6 +15,10 @@
 /* The exact GELU, or its tanh approximation (ops.h, gelu_tanh). */
 enum layer_gelu { LAYER_GELU_EXACT, LAYER_GELU_TANH };
 
+/* Where layers know positions from: from their input, or from ALiBi's biases of the scores of attention
+ * (Press et al. 2021, arXiv:2108.12409). */
+enum layer_positions { LAYER_POSITIONS_OF_INPUT, LAYER_POSITIONS_ALIBI };
+
 /* Sizes and settings that all layers of a model share.  A rank with a slice of the layers (core/param.h) has
  * some of the heads and of the feed-forward's columns. */
 struct layer_form {
@@ -27,6 +31,7 @@ struct layer_form {
     double attention_dropout; /* probability for attention's probabilities */
     double norm_eps;
     enum layer_gelu gelu;
+    enum layer_positions positions;
     bool is_causal; /* a token attends to itself and those before it */
 };
 

@@ -1,5 +1,5 @@
 /* model: the interface of a model for the engine (train/), the loaders and the checkpoints: a few numbers and
- * a table of functions, which nn/bert/bert_model.c fills for BERT.
+ * a table of functions.  nn/block_model.h has most of them for models of attention and feed-forward layers.
  *
  * A model is an input layer, `n_layers` layers of one kind, and heads.  Passes run over a range of them; the
  * loop over layers is in the engine (pass/stage.h), so a model needs no code for recomputation, pipelines or

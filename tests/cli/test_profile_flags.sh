@@ -44,7 +44,7 @@ done
 awk \
     'NR > 1 && /^\[/ && !/^\[[-0-9]* [:0-9]*\] (src\/[a-z_\/]*\.c:[0-9]+|before any layer)$/ { bad++; print } END { exit bad > 0 }' \
     "$dir/migration.log" || fail "an entry without its place in the source"
-grep -q "\] src/nn/bert/bert_layer_post.c:[0-9]*$" "$dir/migration.log" || fail "no entry of a layer"
+grep -q "\] src/nn/block_post.c:[0-9]*$" "$dir/migration.log" || fail "no entry of a layer"
 grep -q "calls of .*, first in layer 0" "$dir/migration.log" || fail "no layer is named"
 
 # as the toolkit is asked for its log: a level in the environment, a file with the number of the process

@@ -60,7 +60,8 @@ static struct model *decoder(bool alibi)
                                  .initializer_range = 0.1,
                                  .norm_eps = 1e-5,
                                  .gelu = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
-                                 .alibi = alibi};
+                                 .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                 .embedding_norm = alibi};
     return fixture_decoder(&c);
 }
 

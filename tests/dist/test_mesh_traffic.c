@@ -30,7 +30,8 @@ static struct model *decoder(bool alibi)
                                       .feed_forward_size = 64,
                                       .initializer_range = 0.1,
                                       .norm_eps = 1e-5,
-                                      .alibi = alibi};
+                                      .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                      .embedding_norm = alibi};
     struct model *m;
     EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&m, &config, MODEL_TASK_CAUSAL_LM));
     return m;

@@ -21,7 +21,8 @@ static struct model *decoder(bool alibi)
                                       .n_heads = 4,
                                       .feed_forward_size = 32,
                                       .initializer_range = 0.02,
-                                      .alibi = alibi};
+                                      .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                      .embedding_norm = alibi};
     struct model *m;
     EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&m, &config, MODEL_TASK_CAUSAL_LM));
     return m;

@@ -2,6 +2,7 @@
  * every form has the same parameters to the bit, and what cannot be read is named. */
 #include "captured_log.h"
 #include "model/bert/bert_family.h"
+#include "bert_params.h"
 
 #include <unistd.h>
 

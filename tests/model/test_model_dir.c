@@ -11,6 +11,7 @@
 #include "model/bert/bert_family.h"
 #include "model/checkpoint.h"
 #include "serve/model_outputs.h"
+#include "bert_params.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "text/wordpiece.h"
 #include "model/bert/bert_family.h"
+#include "bert_params.h"
 
 #include <dirent.h>
 

@@ -8,6 +8,7 @@
 #include "model/bert/bert_family.h"
 #include "model/checkpoint.h"
 #include "text/wordpiece.h"
+#include "bert_params.h"
 
 #include <unistd.h>
 

@@ -5,6 +5,7 @@
 #include "model/training_state.h"
 #include "read_checkpoint.h"
 #include "test.h"
+#include "bert_params.h"
 
 #include <unistd.h>
 

@@ -37,7 +37,7 @@ static void check_gradients(const struct gradient_case *g)
     struct trainer_config config =
         fixture_trainer(&ops_ref, DTYPE_F64, text_batch_limits(SEQUENCES, LONGEST, LONGEST));
     struct bert_model *bert = fixture_bert(&config);
-    bert->model.task = g->task;
+    *bert = bert_model(&bert->config, g->task);
     bert->config.labels.n = 3;
     bert->config.labels.problem = g->problem;
     bert->config.num_hidden_layers = g->n_layers;
@@ -69,7 +69,7 @@ static void check_mean_square(void)
     struct trainer_config config =
         fixture_trainer(&ops_ref, DTYPE_F64, text_batch_limits(SEQUENCES, LONGEST, LONGEST));
     struct bert_model *bert = fixture_bert(&config);
-    bert->model.task = MODEL_TASK_TOKEN_CLASSIFICATION;
+    *bert = bert_model(&bert->config, MODEL_TASK_TOKEN_CLASSIFICATION);
     bert->config.labels = (struct model_labels){.n = 1, .problem = PROBLEM_REGRESSION};
     fixture_bert_changed(bert);
     fixture_step_of(&step, &config.net.model->layout, 1, SEQUENCES, LONGEST);

@@ -35,7 +35,7 @@ static void start(struct trainer *t, const struct batch_step *step, enum model_t
     struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, step->micro[0].limits);
     struct bert_model *bert = fixture_bert(&config);
     bert->config.layer_norm_large_model = pre_ln;
-    bert->model.task = task;
+    *bert = bert_model(&bert->config, task);
     fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(t, &config));
     EXPECT_OK(trainer_gradients(t, step, 1, r));
@@ -43,7 +43,7 @@ static void start(struct trainer *t, const struct batch_step *step, enum model_t
 
 static bool picks_rows(const struct trainer *t)
 {
-    return ((const struct bert_acts *)t->net.stage.slot->acts)->picks.n_lists > 0;
+    return ((const struct bert_acts *)t->net.stage.slot->acts)->stack.picks.n_lists > 0;
 }
 
 static void check(enum model_task task, bool pre_ln)

@@ -81,12 +81,12 @@ int main(void)
                                        .max_position_embeddings = 16,
                                        .type_vocab_size = 2};
     const struct bert_model m = bert_model(&config, MODEL_TASK_PRETRAINING);
-    struct bert_layer_acts layers[LAYERS] = {0}, *l = &layers[1];
-    struct bert_acts acts = {.layers = layers};
+    struct block_acts layers[LAYERS] = {0}, *l = &layers[1];
+    struct bert_acts acts = {.stack.layers = layers};
     acts.embed.out = columns(1);
-    l->attention.qkv = acts.scratch.dqkv = tensor_2d(product, DTYPE_F32, ROWS, 3 * WIDTH);
+    l->attention.qkv = acts.stack.scratch.dqkv = tensor_2d(product, DTYPE_F32, ROWS, 3 * WIDTH);
     l->attention.heads = columns(2);
-    l->h = columns(3);
+    l->h_2 = columns(3);
     l->ff.act = columns(4);
     l->norm_2.sum = columns(5);
     l->out = columns(6);
@@ -96,20 +96,20 @@ int main(void)
     acts.heads.nsp_logits = columns(10);
     acts.qa.logits = columns(11);
     acts.classifier.logits = columns(15);
-    acts.scratch.dff = columns(12);
-    acts.scratch.dheads = columns(13);
+    acts.stack.scratch.dff = columns(12);
+    acts.stack.scratch.dheads = columns(13);
     acts.heads.words.dlogits = columns(16);
     acts.heads.dnsp_logits = columns(17);
     acts.qa.dlogits = columns(18);
     acts.classifier.dlogits = columns(19);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bert_visit(&m.model, &acts, cases[i].layer, visitor, NULL);
+        bert_visit(&m.blocks.model, &acts, cases[i].layer, visitor, NULL);
         expect_seen(cases[i].activations, "activations");
-        bert_visit_gradients(&m.model, &acts, cases[i].layer, columns(14), gradient_visitor, NULL);
+        bert_visit_gradients(&m.blocks.model, &acts, cases[i].layer, columns(14), gradient_visitor, NULL);
         expect_seen(cases[i].gradients, "gradients");
     }
     acts.heads.t_out.dims[0] = 2; /* there is room for a chunk of the logits only */
-    bert_visit(&m.model, &acts, LAYERS, visitor, NULL);
+    bert_visit(&m.blocks.model, &acts, LAYERS, visitor, NULL);
     expect_seen(strchr(cases[2].activations, ' ') + 1, "a chunk of logits");
     return 0;
 }

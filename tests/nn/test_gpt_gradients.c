@@ -23,7 +23,8 @@ static struct gpt_config small(bool alibi, enum layer_gelu gelu)
                                .initializer_range = 0.3,
                                .norm_eps = 1e-5,
                                .gelu = gelu,
-                               .alibi = alibi};
+                               .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                               .embedding_norm = alibi};
 }
 
 static void check(bool alibi, enum layer_gelu gelu, int64_t recompute)

@@ -152,7 +152,7 @@ static void gpt_is_read_as_written(bool alibi, const char *own, const char *othe
     EXPECT_OK((alibi ? bloom_config_parse : gpt2_config_parse)(&again, written, "written"));
     json_decref(written);
     EXPECT(c.hidden_size == 32 && c.n_layers == 3 && c.n_heads == 4 && c.feed_forward_size == 128 &&
-               c.hidden_dropout == 0.25 && again.hidden_dropout == 0.25 && c.alibi == alibi,
+               c.hidden_dropout == 0.25 && again.hidden_dropout == 0.25 && c.embedding_norm == alibi,
            "another model");
     EXPECT_OK(gpt_config_same_architecture(&c, &other));
     EXPECT_OK(gpt_config_same_architecture(&c, &again));

@@ -2,6 +2,7 @@
  * 3.5) of twice their root mean square, whatever the seed. */
 #include "nn/bert/bert_model.h"
 #include "test.h"
+#include "bert_params.h"
 
 #include <math.h>
 

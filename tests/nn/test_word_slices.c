@@ -249,7 +249,8 @@ static struct gpt_config small(bool alibi)
                                .embedding_dropout = alibi ? 0 : 0.1,
                                .initializer_range = 0.3,
                                .norm_eps = 1e-5,
-                               .alibi = alibi};
+                               .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                               .embedding_norm = alibi};
 }
 
 /* A batch of one sequence. */

@@ -106,7 +106,7 @@ static void check_directory(const struct safetensors *file, const struct golden 
     struct trainer_config config = {
         .net =
             {
-                .model = &bert.model,
+                .model = &bert.blocks.model,
                 .device = &device_cpu,
                 .ops = ops_cpu(),
                 .precision = {.dtype = DTYPE_F32},
@@ -117,7 +117,7 @@ static void check_directory(const struct safetensors *file, const struct golden 
     };
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, NULL, &report));
-    EXPECT_OK(batch_step_init(&step, 1, &bert.model.layout, config.net.limits));
+    EXPECT_OK(batch_step_init(&step, 1, &bert.blocks.model.layout, config.net.limits));
     fill(&step, file, g);
     expect_golden(&t, &step, file, g);
     if (to != NULL) {

@@ -80,7 +80,7 @@ static void expect_answers(const struct checkop_backend *gpu)
     b.config.net.device = gpu->device;
     b.config.net.learns = false;
     struct bert_model answers = one_layer(MODEL_TASK_QUESTION_ANSWERING);
-    b.config.net.model = &answers.model;
+    b.config.net.model = &answers.blocks.model;
     EXPECT_OK(step_bench_plan(&b));
     int64_t tokens = step_bench_tokens(&b);
     EXPECT(tokens > 8 && tokens < 24 && b.useful_flops > 0, "%lld tokens, %g useful", (long long)tokens,
@@ -116,7 +116,7 @@ int test_cuda_bench(void)
     b.config.net.ops = watched.ops;
     b.config.optimizer = optimizer_defaults(&optimizer_adamw);
     struct bert_model trained = one_layer(MODEL_TASK_PRETRAINING);
-    b.config.net.model = &trained.model;
+    b.config.net.model = &trained.blocks.model;
     EXPECT_OK(step_bench_plan(&b));
     EXPECT(b.useful_flops > 0 && b.useful_flops <= b.plan.micro_flops, "%g useful of %g", b.useful_flops,
            b.plan.micro_flops);

@@ -99,7 +99,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     c->config = (struct trainer_config){
         .net =
             {
-                .model = &c->bert.model,
+                .model = &c->bert.blocks.model,
                 .device = backend.device,
                 .ops = backend.ops,
                 .precision = {.dtype = DTYPE_F16},
@@ -132,7 +132,7 @@ static struct status tune(struct finetune_job *j, const struct tuning_case *c, c
     o.run.common.output_dir = path;
     *j = job_of(c, &o);
     run_init(&j->run, NULL, j, &o.run);
-    j->run.model = &c->bert.model;
+    j->run.model = &c->bert.blocks.model;
     j->run.tokenizer = j->run.loop.tokenizer = &c->model.tokenizer;
     EXPECT_OK(finetune_train_limits(j));
     EXPECT_OK(run_open_logs(&j->run));

@@ -79,10 +79,10 @@ static double check(struct pair_step p, int64_t n_micro, bool against_quotients)
     struct batch_limits limits = text_batch_limits(2 * PAIRS, LONGEST, 0);
     struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, limits);
     struct bert_model *bert = fixture_bert(&config);
-    bert->model.task = MODEL_TASK_ENCODER;
+    *bert = bert_model(&bert->config, MODEL_TASK_ENCODER);
     fixture_bert_changed(bert);
-    EXPECT_OK(vector_head_add(&bert->model));
-    EXPECT_OK(batch_step_init(&step, n_micro, &bert->model.layout, limits));
+    EXPECT_OK(vector_head_add(&bert->blocks.model));
+    EXPECT_OK(batch_step_init(&step, n_micro, &bert->blocks.model.layout, limits));
     fill(&step, &source, n_micro);
     EXPECT_OK(trainer_init(&t, &config));
     double loss = loss_of(&p, &t, &step), sum = 0;

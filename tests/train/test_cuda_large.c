@@ -52,7 +52,7 @@ static struct trainer_config config_of(const int64_t sizes[4], struct checkop_ba
     return (struct trainer_config){
         .net =
             {
-                .model = &bert.model,
+                .model = &bert.blocks.model,
                 .device = b.device,
                 .ops = b.ops,
                 .precision = {.dtype = dtype},

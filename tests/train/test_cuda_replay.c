@@ -127,7 +127,7 @@ static void failures_are_named(struct checkop_backend backend)
     config.net.device = backend.device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, &r));
-    enum dtype *dtype = &((struct bert_weights *)t.net.weights)->layers[1].attention.w_qkv.dtype,
+    enum dtype *dtype = &((struct bert_weights *)t.net.weights)->table.layers[1].attention.w_qkv.dtype,
                right = *dtype;
     *dtype = DTYPE_I32;
     EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, &r), STATUS_USAGE, "linear in layer 1");

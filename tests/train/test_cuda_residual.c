@@ -31,7 +31,8 @@ static struct gpt_config deep(bool alibi)
                                .initializer_range = 0.2,
                                .norm_eps = 1e-5,
                                .gelu = LAYER_GELU_TANH,
-                               .alibi = alibi};
+                               .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                               .embedding_norm = alibi};
 }
 
 /* Of all parameters, n of them. */

@@ -92,7 +92,7 @@ static void nonfinite_activations_are_named(struct batch_step *step)
         struct trainer_result r;
         struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
         struct bert_model *bert = fixture_bert(&config);
-        bert->model.task = tasks[i];
+        *bert = bert_model(&bert->config, tasks[i]);
         bert->config.num_hidden_layers = 7;
         fixture_bert_changed(bert);
         config.net.recompute = i == 1 ? 2 : 0;

@@ -3,7 +3,8 @@
 #ifndef KILN_NN_BERT_EMBED_H
 #define KILN_NN_BERT_EMBED_H
 
-#include "nn/bert/bert_layer.h"
+#include "nn/layer.h"
+#include "nn/weights.h"
 
 struct bert_embed_weights {
     tensor word;        /* [V, H], also the decoder of the MLM head */

@@ -2,7 +2,6 @@
 
 #include "nn/model_measures.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const struct bert_model *bert_of(const struct model *m)
@@ -10,29 +9,18 @@ static const struct bert_model *bert_of(const struct model *m)
     return (const struct bert_model *)m;
 }
 
-static tensor histories_of(const struct model_pass *p, int64_t layer)
+const char *bert_task_class(enum model_task task)
 {
-    return tensor_is_null(p->histories)
-               ? NULL_TENSOR
-               : tensor_slice(p->histories, layer * LAYER_N_FACTORS, LAYER_N_FACTORS);
-}
-
-static struct layer_call call_of(const struct model_pass *p, int64_t layer)
-{
-    const struct bert_acts *a = p->acts;
-    return (struct layer_call){.form = &((const struct bert_acts *)p->acts)->form,
-                               .stream = p->stream,
-                               .picks = bert_acts_picks(p->model, a, layer),
-                               .layer = layer,
-                               .training = p->training,
-                               .histories = histories_of(p, layer),
-                               .adds = p->adds};
-}
-
-/* The input of a layer: the output of the layer below, or of the input layer. */
-static tensor input_of(const struct bert_acts *a, int64_t layer)
-{
-    return layer == 0 ? a->embed.out : a->layers[layer - 1].out;
+    switch (task) {
+    case MODEL_TASK_PRETRAINING: return "BertForPreTraining";
+    case MODEL_TASK_MASKED_LM: return "BertForMaskedLM";
+    case MODEL_TASK_CAUSAL_LM: break; /* no task of BERT's */
+    case MODEL_TASK_QUESTION_ANSWERING: return "BertForQuestionAnswering";
+    case MODEL_TASK_ENCODER: return "BertModel";
+    case MODEL_TASK_SEQUENCE_CLASSIFICATION: return "BertForSequenceClassification";
+    case MODEL_TASK_TOKEN_CLASSIFICATION: return "BertForTokenClassification";
+    }
+    return NULL;
 }
 
 static json_t *to_json(const struct model *m)
@@ -40,79 +28,15 @@ static json_t *to_json(const struct model *m)
     return bert_config_to_json(&bert_of(m)->config, bert_task_class(m->task));
 }
 
-/* ---- parameters ---- */
-
-static struct status declare(const struct model *m, struct param_table *table)
-{
-    return bert_declare(table, &bert_of(m)->config, m->task);
-}
-
 /* ---- activations ---- */
 
-static void destroy_acts(void *acts)
-{
-    struct bert_acts *a = acts;
-    if (a != NULL) {
-        free(a->layers);
-        free(a);
-    }
-}
-
-static struct status create_acts(const struct model *m, const struct param_part *part, void **acts)
-{
-    struct bert_acts *a = calloc(1, sizeof *a);
-    if (a != NULL) {
-        a->form = layer_form_slice(&bert_of(m)->form, part);
-        a->n_slices = param_part_slices(part);
-        a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
-    }
-    *acts = a;
-    FAIL_IF(a == NULL || a->layers == NULL, STATUS_MEMORY, "out of memory for the activations of %lld layers",
-            (long long)m->n_layers);
-    return status_ok();
-}
-
-static void carve_weights(const struct model *m, void *acts, int64_t layer, struct arena *arena,
-                          enum fp8_factors fp8)
+static void carve_input(const struct block_model *m, void *acts, struct arena *arena,
+                        struct layer_memory memory)
 {
     struct bert_acts *a = acts;
     (void)m;
-    self_attention_carve_weights(&a->layers[layer].attention, arena, &a->form, fp8);
-    feed_forward_carve_weights(&a->layers[layer].ff, arena, &a->form, fp8);
-}
-
-static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
-{
-    return (struct layer_memory){m.dtype, m.dtype, m.fp8, sizes->n_tokens, m.kept, m.n_row_parts};
-}
-
-static void carve_layer(const struct model *m, void *acts, int64_t layer, struct arena *arena,
-                        struct model_memory memory, const struct batch *sizes)
-{
-    struct bert_acts *a = acts;
-    const struct layer_form *form = &((const struct bert_acts *)acts)->form;
-    if (layer == MODEL_INPUT_LAYER) {
-        bert_embed_carve_acts(&a->embed, arena, form, layer_memory(memory, sizes), a->n_slices > 1);
-        return;
-    }
-    struct bert_layer_acts *l = &a->layers[layer];
-    bert_of(m)->wiring->carve_acts(l, arena, form, layer_memory(memory, sizes));
-    if (memory.kept) {
-        self_attention_carve_bits(&l->attention, arena, form, memory.device, sizes);
-    }
-}
-
-static void share_layer(void *acts, int64_t layer, int64_t of)
-{
-    struct bert_acts *a = acts;
-    bert_layer_share_acts(&a->layers[layer], &a->layers[of]);
-}
-
-static void carve_output(const struct model *m, void *acts, int64_t layer, struct arena *arena,
-                         struct model_memory memory, const struct batch *sizes)
-{
-    struct bert_acts *a = acts;
-    bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
+    bert_embed_carve_acts(&a->embed, arena, &a->stack.form, memory, a->stack.n_slices > 1);
+    a->stack.in = a->embed.out;
 }
 
 /* Carves the selected rows.  There are none in fp8, whose factors are of complete streams; nor for short
@@ -120,7 +44,7 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
 static void carve_picks(struct bert_acts *a, struct arena *arena, const struct model *m,
                         struct model_memory memory, const struct batch *sizes)
 {
-    struct row_picks *p = &a->picks;
+    struct row_picks *p = &a->stack.picks;
     *p = (struct row_picks){0};
     if (!memory.kept || memory.fp8 != FP8_NONE) {
         return;
@@ -132,7 +56,7 @@ static void carve_picks(struct bert_acts *a, struct arena *arena, const struct m
         row_picks_add(p, TEXT_CLS_ROWS, sizes->n_sequences);
     }
     if (p->n_lists > 0) {
-        row_picks_carve(p, arena, memory.dtype, a->form.hidden, layer_heads_width(&a->form));
+        row_picks_carve(p, arena, memory.dtype, a->stack.form.hidden, layer_heads_width(&a->stack.form));
     }
     p->n_lists = p->n_rows <= sizes->n_tokens ? p->n_lists : 0;
 }
@@ -145,7 +69,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     enum model_task task = m->task;
     carve_picks(a, arena, m, memory, sizes);
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
-        bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels, a->n_slices);
+        bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels, a->stack.n_slices);
     }
     if (model_task_has(task, MODEL_POOLED)) {
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
@@ -162,55 +86,14 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     }
 }
 
-static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
-                          const struct batch *sizes)
-{
-    struct bert_acts *a = acts;
-    (void)m;
-    layer_scratch_carve(&a->scratch, arena, &a->form, layer_memory(memory, sizes));
-}
-
-static tensor output(const void *acts, int64_t layer)
-{
-    return input_of(acts, layer + 1);
-}
-
 /* ---- passes ---- */
-
-static void round_weights(const struct model_pass *p, int64_t layer)
-{
-    const struct bert_acts *a = p->acts;
-    const struct bert_weights *w = p->weights;
-    exec_enter(p->x, "layer", layer);
-    self_attention_round_weights(p->x, &a->layers[layer].attention, &w->layers[layer].attention);
-    feed_forward_round_weights(p->x, &a->layers[layer].ff, &w->layers[layer].ff);
-}
 
 static void input_forward(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
-    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = block_model_call(p, p->model->n_layers - 1);
     bert_embed_forward(p->x, &a->embed, &w->embed, &call, p->model->vocab_size);
-}
-
-static void layer_forward(const struct model_pass *p, int64_t layer)
-{
-    const struct bert_acts *a = p->acts;
-    const struct bert_weights *w = p->weights;
-    struct layer_call call = call_of(p, layer);
-    struct fp8_factor in_fp8 = self_attention_input(&a->layers[layer].attention, &call), next_fp8;
-    struct bert_layer_io io = {input_of(a, layer),
-                               layer == 0 ? NULL_TENSOR : a->layers[layer - 1].norm_2.sum};
-    if (layer > p->first) {
-        io.in = fp8_rounded_by_maker(io.in, &in_fp8);
-    }
-    if (layer + 1 < p->end) {
-        struct layer_call next = call_of(p, layer + 1);
-        next_fp8 = self_attention_input(&a->layers[layer + 1].attention, &next);
-        call.next = &next_fp8;
-    }
-    bert_of(p->model)->wiring->forward(p->x, &a->layers[layer], &a->scratch, io, &w->layers[layer], &call);
 }
 
 /* The dropout addresses of the classifier's rows. */
@@ -226,7 +109,7 @@ static void heads_begin(const struct model_pass *p, const struct layer_call *cal
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
     enum model_task task = p->model->task;
-    tensor h = output(a, p->model->n_layers - 1);
+    tensor h = block_model_output(a, p->model->n_layers - 1);
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_transform(p->x, &a->heads, h, &w->heads, call);
     }
@@ -263,7 +146,7 @@ static struct word_head word_head_of(const struct model_pass *p)
 static void heads_forward(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
-    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = block_model_call(p, p->model->n_layers - 1);
     heads_begin(p, &call);
     if (model_task_has(p->model->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
@@ -293,7 +176,7 @@ static void losses(const struct model_pass *p, tensor sums, const struct layer_c
 static void heads_measure(const struct model_pass *p, tensor sums)
 {
     const struct bert_acts *a = p->acts;
-    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = block_model_call(p, p->model->n_layers - 1);
     heads_begin(p, &call);
     if (model_task_has(p->model->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
@@ -309,7 +192,7 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
     const struct bert_weights *w = p->weights, *g = p->grads;
     const struct bert_config *c = &bert_of(p->model)->config;
     enum model_task task = p->model->task;
-    tensor h = output(a, p->model->n_layers - 1);
+    tensor h = block_model_output(a, p->model->n_layers - 1);
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
         return;
@@ -341,7 +224,7 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *g = p->grads;
-    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = block_model_call(p, p->model->n_layers - 1);
     if (vector_head_is_of(p->model)) { /* the pooler has no part in it */
         p->x->ops->fill(p->x, g->heads.w_pool, 0);
         p->x->ops->fill(p->x, g->heads.b_pool, 0);
@@ -358,20 +241,11 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
     heads_backward(p, dx, &call);
 }
 
-static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
-{
-    const struct bert_acts *a = p->acts;
-    const struct bert_weights *w = p->weights, *g = p->grads;
-    struct layer_call call = call_of(p, layer);
-    bert_of(p->model)->wiring->backward(p->x, dx, &g->layers[layer], &a->scratch, &a->layers[layer],
-                                        input_of(a, layer), &w->layers[layer], &call);
-}
-
 static void input_backward(const struct model_pass *p, tensor dx)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
-    struct layer_call call = call_of(p, 0);
+    struct layer_call call = block_model_call(p, 0);
     bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call, p->model->vocab_size);
 }
 
@@ -406,25 +280,12 @@ static const struct model_type bert_type = {
     .learns_vectors = true,
     .config = config,
     .to_json = to_json,
-    .declare = declare,
-    .create_weights = bert_create_weights,
-    .destroy_weights = bert_destroy_weights,
-    .create_acts = create_acts,
-    .destroy_acts = destroy_acts,
-    .carve_weights = carve_weights,
-    .round_weights = round_weights,
-    .carve_layer = carve_layer,
-    .share_layer = share_layer,
-    .carve_output = carve_output,
+    BLOCK_MODEL_FUNCTIONS,
     .carve_heads = carve_heads,
-    .carve_scratch = carve_scratch,
-    .output = output,
     .input_forward = input_forward,
-    .layer_forward = layer_forward,
     .heads_forward = heads_forward,
     .heads_measure = heads_measure,
     .heads_learn = heads_learn,
-    .layer_backward = layer_backward,
     .input_backward = input_backward,
     .visit = bert_visit,
     .visit_gradients = bert_visit_gradients,
@@ -442,47 +303,114 @@ static struct batch_field label_field(const struct bert_config *c, enum model_ta
     return f;
 }
 
-struct bert_model bert_model(const struct bert_config *config, enum model_task task)
+#define WEIGHTS struct block_weights
+
+/* The feed-forward input keeps the uniform initialisation of the replaced scripts (docs/quirks.md,
+ * "LinearActivation"). */
+static const struct weight_row bert_layer_rows[] = {
+    WEIGHT_MATRIX(attention.w_qkv, HIDDEN, HIDDEN, NORMAL, BY_HEAD, "attention.self.query.weight",
+                  "attention.self.key.weight", "attention.self.value.weight"),
+    WEIGHT_BIAS(attention.b_qkv, HIDDEN, ZERO, BY_HEAD, "attention.self.query.bias",
+                "attention.self.key.bias", "attention.self.value.bias"),
+    WEIGHT_MATRIX(attention.w_o, HIDDEN, HIDDEN, NORMAL, BY_COL, "attention.output.dense.weight"),
+    WEIGHT_VECTOR(attention.b_o, HIDDEN, ZERO, WHOLE, "attention.output.dense.bias"),
+    WEIGHT_VECTOR(norm_1.gamma, HIDDEN, ONE, WHOLE, "attention.output.LayerNorm.weight"),
+    WEIGHT_VECTOR(norm_1.beta, HIDDEN, ZERO, WHOLE, "attention.output.LayerNorm.bias"),
+    WEIGHT_MATRIX(ff.w_1, FEED_FORWARD, HIDDEN, UNIFORM, BY_ROW, "intermediate.dense.weight"),
+    WEIGHT_BIAS(ff.b_1, FEED_FORWARD, UNIFORM, BY_ROW, "intermediate.dense.bias"),
+    WEIGHT_MATRIX(ff.w_2, HIDDEN, FEED_FORWARD, NORMAL, BY_COL, "output.dense.weight"),
+    WEIGHT_VECTOR(ff.b_2, HIDDEN, ZERO, WHOLE, "output.dense.bias"),
+    WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, WHOLE, "output.LayerNorm.weight"),
+    WEIGHT_VECTOR(norm_2.beta, HIDDEN, ZERO, WHOLE, "output.LayerNorm.bias"),
+};
+_Static_assert(sizeof bert_layer_rows / sizeof bert_layer_rows[0] == BLOCK_N_ROWS, "a row for every field");
+
+static struct block_part part(const struct weight_row *rows, int n_rows, const char *prefix, int64_t layer,
+                              size_t place)
 {
-    struct bert_model b = {
-        .model = {.type = &bert_type,
-                  .n_layers = config->num_hidden_layers,
-                  .hidden_size = config->hidden_size,
-                  .n_heads = config->num_attention_heads,
-                  .max_length = config->max_position_embeddings,
-                  .feed_forward_size = config->intermediate_size,
-                  .n_factors = LAYER_N_FACTORS,
-                  .form = config->layer_norm_large_model ? "pre-LN" : NULL,
-                  .hands_on_more = config->layer_norm_large_model,
-                  .task = task,
-                  .labels = config->labels,
-                  .vocab_size = config->vocab_size,
-                  .n_words = bert_config_n_words(config),
-                  .layout = text_batch_layout},
-        .config = *config,
-        .form = {.n_layers = config->num_hidden_layers,
-                 .hidden = config->hidden_size,
-                 .head_size = config->hidden_size / config->num_attention_heads,
-                 .n_heads = config->num_attention_heads,
-                 .feed_forward = config->intermediate_size,
-                 .dropout = config->hidden_dropout_prob,
-                 .attention_dropout = config->attention_probs_dropout_prob,
-                 .norm_eps = config->layer_norm_eps},
-        .wiring = config->layer_norm_large_model ? &bert_layer_pre : &bert_layer_post,
-    };
+    return (struct block_part){rows, n_rows, prefix, layer, place};
+}
+
+#define PLACE(field) offsetof(struct bert_weights, field)
+
+static void add_heads(struct block_model *b)
+{
+    enum model_task task = b->model.task;
+    int64_t heads = b->model.n_layers;
+    if (model_task_has(task, MODEL_POOLED)) {
+        block_model_add(b, part(bert_pooler_rows, BERT_POOLER_N_ROWS, "bert.pooler.", heads, PLACE(heads)));
+    }
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
-        b.model.tied = "bert.embeddings.word_embeddings.weight";
-        model_add_measure(&b.model, MEASURE_MASKED_WORDS, TEXT_MASKED_LABELS);
+        block_model_add(b, part(bert_mlm_rows, BERT_MLM_N_ROWS, "cls.predictions.", heads, PLACE(heads)));
+        b->model.tied = "bert.embeddings.word_embeddings.weight";
+        model_add_measure(&b->model, MEASURE_MASKED_WORDS, TEXT_MASKED_LABELS);
     }
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
-        model_add_measure(&b.model, MEASURE_NEXT_SENTENCE, TEXT_PAIR_LABELS);
+        block_model_add(b,
+                        part(bert_nsp_rows, BERT_NSP_N_ROWS, "cls.seq_relationship.", heads, PLACE(heads)));
+        model_add_measure(&b->model, MEASURE_NEXT_SENTENCE, TEXT_PAIR_LABELS);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        model_add_measure(&b.model, MEASURE_ANSWER, TEXT_SPAN_LABELS);
+        block_model_add(b, part(bert_qa_rows, BERT_QA_N_ROWS, "qa_outputs.", heads, PLACE(qa)));
+        model_add_measure(&b->model, MEASURE_ANSWER, TEXT_SPAN_LABELS);
     }
     if (model_task_has_labels(task)) {
-        b.model.layout.fields[TEXT_CLASS_LABELS] = label_field(config, task);
-        model_add_measure(&b.model, MEASURE_LABEL, TEXT_CLASS_LABELS);
+        block_model_add(
+            b, part(bert_classifier_rows, BERT_CLASSIFIER_N_ROWS, "classifier.", heads, PLACE(classifier)));
+        model_add_measure(&b->model, MEASURE_LABEL, TEXT_CLASS_LABELS);
+    }
+}
+
+static int64_t layer_number(const struct block_model *m, int64_t layer)
+{
+    return bert_config_layer_number(&bert_of(&m->model)->config, layer);
+}
+
+struct bert_model bert_model(const struct bert_config *config, enum model_task task)
+{
+    const struct block_wiring *wiring = config->layer_norm_large_model ? &block_post_sums : &block_post;
+    struct bert_model b = {
+        .blocks = {.model = {.type = &bert_type,
+                             .n_layers = config->num_hidden_layers,
+                             .hidden_size = config->hidden_size,
+                             .n_heads = config->num_attention_heads,
+                             .max_length = config->max_position_embeddings,
+                             .feed_forward_size = config->intermediate_size,
+                             .n_factors = LAYER_N_FACTORS,
+                             .form = wiring->name,
+                             .hands_on_more = wiring->hands_on_more,
+                             .task = task,
+                             .labels = config->labels,
+                             .vocab_size = config->vocab_size,
+                             .n_words = bert_config_n_words(config),
+                             .layout = text_batch_layout},
+                   .form = {.n_layers = config->num_hidden_layers,
+                            .hidden = config->hidden_size,
+                            .head_size = config->hidden_size / config->num_attention_heads,
+                            .n_heads = config->num_attention_heads,
+                            .feed_forward = config->intermediate_size,
+                            .dropout = config->hidden_dropout_prob,
+                            .attention_dropout = config->attention_probs_dropout_prob,
+                            .norm_eps = config->layer_norm_eps},
+                   .wiring = wiring,
+                   .sizes = {.real = {[DIM_POSITIONS] = config->max_position_embeddings,
+                                      [DIM_TYPES] = config->type_vocab_size},
+                             .initializer_range = config->initializer_range,
+                             .sinusoidal_positions = config->sinusoidal_positions},
+                   .weight_bytes = sizeof(struct bert_weights),
+                   .act_bytes = sizeof(struct bert_acts),
+                   .layer_number = layer_number,
+                   .carve_input = carve_input},
+        .config = *config,
+    };
+    block_model_size(&b.blocks, bert_config_padded_vocab(config));
+    block_model_add(&b.blocks, part(bert_embed_rows, BERT_EMBED_N_ROWS, "bert.embeddings.", MODEL_INPUT_LAYER,
+                                    PLACE(embed)));
+    block_model_add(&b.blocks,
+                    part(bert_layer_rows, BLOCK_N_ROWS, "bert.encoder.layer.", BLOCK_EVERY_LAYER, 0));
+    add_heads(&b.blocks);
+    if (model_task_has_labels(task)) {
+        b.blocks.model.layout.fields[TEXT_CLASS_LABELS] = label_field(config, task);
     }
     return b;
 }
@@ -492,6 +420,6 @@ struct status bert_model_create(struct model **model, const void *config, enum m
     struct bert_model *b = malloc(sizeof *b);
     FAIL_IF(b == NULL, STATUS_MEMORY, "out of memory for a model");
     *b = bert_model(config, task);
-    *model = &b->model;
+    *model = &b->blocks.model;
     return status_ok();
 }

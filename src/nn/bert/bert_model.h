@@ -4,7 +4,7 @@
 #define KILN_NN_BERT_MODEL_H
 
 #include "nn/bert/bert_heads.h"
-#include "nn/model.h"
+#include "nn/block_model.h"
 #include "nn/text_batch_layout.h"
 #include "nn/vector_head.h"
 
@@ -14,27 +14,16 @@ const char *bert_task_class(enum model_task task);
 /* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null
  * tensors. */
 struct bert_weights {
+    struct block_weight_table table; /* first */
     struct bert_embed_weights embed;
-    struct bert_layer_weights *layers; /* [num_hidden_layers] */
     struct bert_head_weights heads;
     struct bert_qa_weights qa;
     struct bert_classifier_weights classifier;
 };
 
-/* Declares the task's model in `table` (zeroed), under the names of Hugging Face's classes with a head; the
- * decoder of the MLM head is the word embeddings. */
-struct status bert_declare(struct param_table *table, const struct bert_config *c, enum model_task task);
-
-/* Functions of model_type. */
-struct status bert_create_weights(const struct model *m, void **weights, const struct param_table *table,
-                                  tensor matrices, tensor vectors, tensor biases);
-void bert_destroy_weights(void *weights);
-
 struct bert_model {
-    struct model model; /* first */
+    struct block_model blocks; /* first; block_post, or block_post_sums by the configuration */
     struct bert_config config;
-    struct layer_form form;
-    const struct bert_layer_wiring *wiring; /* post-LN or pre-LN, by the configuration */
 };
 
 /* The sums of MODEL_TASK_PRETRAINING; a task with one loss has the loss as sum 0 and its correct answers as
@@ -59,24 +48,13 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
 /* ---- the activations of a micro-batch, for nn/bert/bert_model.c and bert_visit.c ---- */
 
 struct bert_acts {
-    struct layer_form form; /* form of the slice of layers that is here */
-    int n_slices;           /* slices of layers and words, on all ranks */
+    struct block_stack stack; /* first; picks: rows that the heads read, none without a backward */
     struct bert_embed_acts embed;
-    struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct row_picks picks;         /* rows of the last layer that the heads read; none without a backward */
-    struct bert_head_acts heads;    /* activations of the task's heads: the others are null tensors */
+    struct bert_head_acts heads; /* activations of the task's heads: the others are null tensors */
     struct bert_qa_acts qa;
     struct bert_classifier_acts classifier;
     struct vector_head_acts vectors;
-    struct layer_scratch scratch;
 };
-
-/* The rows that a layer computes after its attention; NULL: all. */
-static inline const struct row_picks *bert_acts_picks(const struct model *m, const struct bert_acts *a,
-                                                      int64_t layer)
-{
-    return layer == m->n_layers - 1 && a->picks.n_lists > 0 ? &a->picks : NULL;
-}
 
 /* The unit of the classifier's rows: sequences or tokens. */
 static inline enum batch_rows bert_acts_classified(enum model_task task)

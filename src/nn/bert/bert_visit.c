@@ -11,9 +11,9 @@ struct module_path {
 static struct module_path module_path(const struct model *m, int64_t layer, const char *name)
 {
     struct module_path p;
-    snprintf(p.text, sizeof p.text, "bert.encoder.layer.%lld%s%s",
-             (long long)bert_config_layer_number(&((const struct bert_model *)m)->config, layer),
-             *name == '\0' ? "" : ".", name);
+    char layer_path[MODEL_MODULE_BYTES];
+    block_model_path(layer_path, m, layer);
+    snprintf(p.text, sizeof p.text, "%s%s%s", layer_path, *name == '\0' ? "" : ".", name);
     return p;
 }
 
@@ -75,7 +75,7 @@ static tensor whole(const struct bert_acts *a, tensor logits)
     return is_chunk ? NULL_TENSOR : logits;
 }
 
-static void visit_layer(const struct bert_layer_acts *l, const struct visiting *v)
+static void visit_layer(const struct block_acts *l, const struct visiting *v)
 {
     v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->attention.qkv);
     for (int i = 0; i < 3; i++) {
@@ -84,7 +84,7 @@ static void visit_layer(const struct bert_layer_acts *l, const struct visiting *
     }
     v->visitor(v->context, "attention", module_path(v->model, v->layer, "attention.self").text,
                BATCH_OF_TOKENS, l->attention.heads);
-    visit_parts(v, "attention output", "attention.output", l->h);
+    visit_parts(v, "attention output", "attention.output", l->h_2);
     visit_parts(v, "intermediate", "intermediate", l->ff.act);
     visit_parts(v, "output before LayerNorm", NULL, l->norm_2.sum);
     visit_parts(v, "output", "output", l->out);
@@ -104,8 +104,8 @@ void bert_visit(const struct model *m, const void *acts, int64_t layer, model_vi
         visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
         visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
     } else {
-        struct visiting v = {m, bert_acts_picks(m, a, layer), layer, visitor, context};
-        visit_layer(&a->layers[layer], &v);
+        struct visiting v = {m, block_model_picks(m, &a->stack, layer), layer, visitor, context};
+        visit_layer(&a->stack.layers[layer], &v);
     }
 }
 
@@ -114,7 +114,8 @@ static void visit_gradient_parts(const struct model *m, const struct bert_acts *
                                  void *context)
 {
     struct part part;
-    for (int i = 0; find_part(&part, m, bert_acts_picks(m, a, layer), i, layer, module, value); i++) {
+    for (int i = 0; find_part(&part, m, block_model_picks(m, &a->stack, layer), i, layer, module, value);
+         i++) {
         visitor(context, part.module.text, part.rows, false, part.value);
     }
 }
@@ -132,12 +133,12 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
         visitor(context, "classifier", rows, false, a->classifier.dlogits);
         visit_gradient_parts(m, a, layer - 1, "", dx, visitor, context);
     } else if (layer != MODEL_INPUT_LAYER) {
-        visit_gradient_parts(m, a, layer, "intermediate.dense", a->scratch.dff, visitor, context);
+        visit_gradient_parts(m, a, layer, "intermediate.dense", a->stack.scratch.dff, visitor, context);
         visitor(context, module_path(m, layer, "attention.self").text, BATCH_OF_TOKENS, false,
-                a->scratch.dheads);
+                a->stack.scratch.dheads);
         for (int i = 0; i < 3; i++) {
             visitor(context, module_path(m, layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
-                    third_of(a->scratch.dqkv, i));
+                    third_of(a->stack.scratch.dqkv, i));
         }
         visitor(context, module_path(m, layer, "").text, BATCH_OF_TOKENS, true, dx);
     }

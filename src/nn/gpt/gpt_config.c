@@ -62,7 +62,8 @@ static const struct gpt_config gpt2_defaults = {.n_positions = 1024,
                                                  .norm_eps = 1e-5,
                                                  .initializer_range = 0.02,
                                                  .gelu = LAYER_GELU_TANH,
-                                                 .alibi = true};
+                                                 .positions = LAYER_POSITIONS_ALIBI,
+                                                 .embedding_norm = true};
 
 /* Keys with one supported value: another one is another network, which must not be computed silently. */
 struct constant {
@@ -163,9 +164,10 @@ json_t *bloom_config_to_json(const struct gpt_config *c)
 
 struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b)
 {
-    const struct config_field *rows = a->alibi ? bloom_fields : gpt2_fields;
-    TRY(config_fields_same(a, b, rows, a->alibi ? BLOOM_N_FIELDS : GPT2_N_FIELDS));
-    return a->gelu == b->gelu && a->alibi == b->alibi
+    bool is_bloom = a->positions == LAYER_POSITIONS_ALIBI;
+    TRY(config_fields_same(a, b, is_bloom ? bloom_fields : gpt2_fields,
+                           is_bloom ? BLOOM_N_FIELDS : GPT2_N_FIELDS));
+    return a->gelu == b->gelu && a->positions == b->positions
                ? status_ok()
                : status_error(STATUS_DATA, "the activation or the positions differ");
 }

@@ -21,7 +21,8 @@ struct gpt_config {
     double embedding_dropout, hidden_dropout, attention_dropout;
     double initializer_range, norm_eps;
     enum layer_gelu gelu;
-    bool alibi; /* BLOOM: no learned positions, and a norm of the embeddings */
+    enum layer_positions positions;
+    bool embedding_norm; /* a LayerNorm of the words' embeddings, BLOOM's */
     struct model_labels labels;
 };
 
@@ -36,7 +37,7 @@ json_t *bloom_config_to_json(const struct gpt_config *c);
 struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b);
 
 /* A decoder of GPT-2's or BLOOM's kind as a model of the engine (nn/model.h).  The equations around the
- * layers (nn/gpt/gpt_layer.c), E the word embeddings, P those of positions:
+ * layers (nn/block_pre.c), E the word embeddings, P those of positions:
  *
  *     GPT-2:  x = dropout(E[id] + P[position])
  *     BLOOM:  x = LN(E[id])

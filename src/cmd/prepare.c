@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/prepare_documents.h"
+#include "cmd/recipe.h"
 #include "cmd/settings.h"
 #include "core/option_value.h"
 #include "corpus/source_formats.h"
@@ -29,12 +30,29 @@ struct prepare_args {
     struct command_flags common;
     bool packed, reference_names, whole_word_masks;
     bool drop_duplicates, drop_near_duplicates;
+    const char *quality;
+    struct quality_limits limits;
+    struct option_words decontaminate;
+    struct evaluation_words evaluation; /* of these files */
+    int64_t decontaminate_words;
     double holdout_fraction, masked_lm_prob, short_seq_prob, save_seconds;
     int64_t drop_repeated_lines, min_document_chars;
     int64_t seed, dupe_factor, n_shards, n_test_shards;
 };
 
 #define AT(field) offsetof(struct prepare_args, field)
+
+static const struct recipe qualities[] = {
+    {"gopher",
+     "Rae et al. 2021 (arXiv:2112.11446, appendix A.1)",
+     {{"min_words", "50", NULL},
+      {"max_words", "100000", NULL},
+      {"min_word_length", "3", NULL},
+      {"max_word_length", "10", NULL},
+      {"max_symbols", "0.1", NULL},
+      {"max_repeated_lines", "0.3", NULL},
+      {"max_repeated_words", "0.15", NULL}}},
+};
 
 static const struct option options[] = {
     OPTION_INPUT_ROW("input", AT(input), "PATH...",
@@ -167,6 +185,32 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "keep_script", AT(keep_script), "", "LIST",
         "drop documents with less than half of their letters in these scripts: latin, cyrillic, han ..."),
+    OPTION_WORDS_ROW("decontaminate", AT(decontaminate), "FILE...",
+                     "drop documents that share --decontaminate_words words in a row with these files of an "
+                     "evaluation: text, or lines of JSON, of which every string counts"),
+    OPTION_INT_ROW("decontaminate_words", AT(decontaminate_words), "13", 2, TEXT_WORDS_MOST,
+                   "number of words in a row that may not be shared (Brown et al. 2020)"),
+    OPTION_CHOICE_ROW(
+        "quality", AT(quality), NULL, "gopher",
+        "drop documents by the limits of Gopher's authors, of the flags below that are not given: 50 to "
+        "100,000 words, 3 to 10 characters long, 0.1 symbols a word, 0.3 repeated lines, 0.15 repeated "
+        "words; "
+        "for languages that put blanks between words"),
+    OPTION_INT_ROW("min_words", AT(limits.min_words), "0", 0, 1000000000,
+                   "drop documents of fewer words; 0: off"),
+    OPTION_INT_ROW("max_words", AT(limits.max_words), "0", 0, 1000000000,
+                   "drop documents of more words; 0: off"),
+    OPTION_REAL_ROW("min_word_length", AT(limits.min_word_length), "0", 0, 1000,
+                    "drop documents whose words have fewer characters in the mean; 0: off"),
+    OPTION_REAL_ROW("max_word_length", AT(limits.max_word_length), "0", 0, 1000,
+                    "drop documents whose words have more characters in the mean; 0: off"),
+    OPTION_REAL_ROW("max_symbols", AT(limits.max_symbols), "0", 0, 1000,
+                    "drop documents with more # and ellipses for each word; 0: off"),
+    OPTION_REAL_ROW("max_repeated_lines", AT(limits.max_repeated_lines), "0", 0, 1,
+                    "drop documents of whose lines more than this fraction repeat an earlier one; 0: off"),
+    OPTION_REAL_ROW("max_repeated_words", AT(limits.max_repeated_words), "0", 0, 1,
+                    "drop documents of whose words more than this fraction are in a sequence of five that "
+                    "repeats an earlier one; 0: off"),
     OPTION_GROUP_ROW("flags of bertPrep.py and create_pretraining_data.py"),
     OPTION_STRING_ROW("input_file", AT(input), NULL, "PATH", "--input"),
     OPTION_STRING_ROW("input_files", AT(input_files), NULL, "LIST",
@@ -299,6 +343,10 @@ static json_t *make_settings(const struct prepare_args *a, const struct tokenize
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
         json_object_set_new(settings, "vocabulary", json_string(hash));
     }
+    if (a->decontaminate.n > 0) {
+        snprintf(hash, sizeof hash, "%016" PRIx64, a->evaluation.hash);
+        json_object_set_new(settings, "decontaminate", json_string(hash));
+    }
     json_object_set_new(settings, "kiln_version", json_string(KILN_VERSION));
     return settings;
 }
@@ -317,7 +365,9 @@ static struct cleaning_config cleaning_config(const struct prepare_args *a)
     return (struct cleaning_config){.drop_duplicates = a->drop_duplicates,
                                     .drop_near_duplicates = a->drop_near_duplicates,
                                     .drop_repeated_lines = a->drop_repeated_lines,
-                                    .min_document_chars = a->min_document_chars};
+                                    .min_document_chars = a->min_document_chars,
+                                    .quality = a->limits,
+                                    .evaluation = a->decontaminate.n > 0 ? &a->evaluation : NULL};
 }
 
 /* What the lines of --format text have more than its paragraphs. */
@@ -457,18 +507,31 @@ static struct status run_on(const struct prepare_args *a, int n_inputs, const ch
     return s;
 }
 
+static struct status read_and_run(struct prepare_args *a, const struct input_paths *inputs,
+                                  struct pass_report *report)
+{
+    TRY(recipe_apply(&command_prepare, a, qualities, 1, a->quality));
+    TRY(a->decontaminate.n == 0 ? status_ok()
+                                : evaluation_words_open(&a->evaluation, a->decontaminate.of,
+                                                        a->decontaminate.n, (int)a->decontaminate_words));
+    struct status s = run_on(a, inputs->n, inputs->paths, report);
+    evaluation_words_close(&a->evaluation);
+    return s;
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
-    const struct prepare_args *a = args;
+    struct prepare_args a = *(const struct prepare_args *)args;
     struct input_paths inputs;
-    TRY(input_paths_init(&inputs, a->input, a->input_files, n_positional, positional));
+    TRY(input_paths_init(&inputs, a.input, a.input_files, n_positional, positional));
     struct pass_report report = {0};
     struct buf line = {0};
-    struct status s = run_on(a, inputs.n, inputs.paths, &report);
-    if (!failed(s) && a->json && !a->common.dry_run) {
+    struct status s = read_and_run(&a, &inputs, &report);
+    if (!failed(s) && a.json && !a.common.dry_run) {
         s = prepare_report_json(&line, &report);
         fputs(buf_text(&line), stdout);
     }
+    json_decref(report.sources);
     buf_fini(&line);
     input_paths_fini(&inputs);
     return s;
@@ -487,8 +550,9 @@ const struct command command_prepare = {
     .options = options,
     .usual = "input|vocab_file|output_dir|do_lower_case|input_format|text_field|holdout_fraction|seed|"
              "encoding|overwrite|resume|dry-run|check|format|max_seq_length|max_predictions_per_seq|"
-             "n_shards|drop_duplicates|drop_near_duplicates|drop_repeated_lines|output_prefix|merge_file|"
-             "append_eod",
+             "n_shards|drop_duplicates|drop_near_duplicates|drop_repeated_lines|decontaminate|quality|output_"
+             "prefix|"
+             "merge_file|append_eod",
     .given = AT(given),
     .args_bytes = sizeof(struct prepare_args),
     .run = run,

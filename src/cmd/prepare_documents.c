@@ -144,6 +144,7 @@ static struct status write_stores(const struct prepare_documents_args *a, struct
     TRY(document_store_write(report, c));
     if (!c->common.dry_run) {
         prepare_report_text(&report->read, report->total_bytes);
+        prepare_report_sources(report->sources);
     }
     if (c->check) {
         log_info("all of the text was read; nothing was written");

@@ -11,7 +11,8 @@ enum { MOST_NEAR_HASHES = CLEANING_MOST_NEAR_DOCUMENTS * NEAR_HASHES_BANDS };
 bool cleaning_is_on(const struct cleaning_config *config)
 {
     return config->drop_duplicates || config->drop_near_duplicates || config->drop_repeated_lines > 0 ||
-           config->min_document_chars > 0 || config->scripts != 0;
+           config->min_document_chars > 0 || config->scripts != 0 || config->evaluation != NULL ||
+           quality_is_limited(&config->quality);
 }
 
 struct document_facts_config cleaning_facts(const struct cleaning_config *config)
@@ -19,7 +20,9 @@ struct document_facts_config cleaning_facts(const struct cleaning_config *config
     return (struct document_facts_config){.hash = config->drop_duplicates,
                                           .near = config->drop_near_duplicates,
                                           .chars = config->min_document_chars > 0,
-                                          .scripts = config->scripts};
+                                          .scripts = config->scripts,
+                                          .quality = config->quality,
+                                          .evaluation = config->evaluation};
 }
 
 size_t cleaning_memory_bytes(const struct cleaning_config *config, double n_documents)
@@ -70,6 +73,8 @@ static struct status judge(struct cleaning *c, enum document_fate *fate, const s
         *fate = DOCUMENT_TOO_SHORT;
     } else if (c->config.scripts != 0 && (facts->n_wanted == 0 || 2 * facts->n_wanted < facts->n_letters)) {
         *fate = DOCUMENT_OTHER_SCRIPT;
+    } else if (facts->quality != DOCUMENT_KEPT) {
+        *fate = facts->quality;
     } else {
         TRY(judge_repeats(c, fate, facts));
     }
@@ -83,10 +88,12 @@ struct status cleaning_judge(struct cleaning *c, enum document_fate *fate, const
     if (begins) {
         TRY(judge(c, fate, facts));
         c->drops = *fate != DOCUMENT_KEPT;
-        c->counts.documents[*fate] += c->drops;
     } else if (c->drops) {
         *fate = DOCUMENT_DUPLICATE;
+        return status_ok();
     }
+    *fate = *fate == DOCUMENT_KEPT && facts->is_contaminated ? DOCUMENT_CONTAMINATED : *fate;
+    c->counts.documents[*fate] += *fate != DOCUMENT_KEPT;
     return status_ok();
 }
 
@@ -191,10 +198,10 @@ static void count_chars(struct document_facts *f, uint64_t scripts, const struct
     }
 }
 
-void cleaning_make_facts(struct document_facts *f, const struct document_facts_config *config,
-                         const struct document *d)
+struct status cleaning_make_facts(struct document_facts *f, const struct document_facts_config *config,
+                                  const struct document *d)
 {
-    *f = (struct document_facts){0};
+    *f = (struct document_facts){.quality = DOCUMENT_KEPT};
     if (config->hash) {
         make_hash(f, d);
     }
@@ -204,4 +211,7 @@ void cleaning_make_facts(struct document_facts *f, const struct document_facts_c
     if (config->chars || config->scripts != 0) {
         count_chars(f, config->scripts, d);
     }
+    f->is_contaminated = config->evaluation != NULL && evaluation_words_occur(config->evaluation, d);
+    return quality_is_limited(&config->quality) ? quality_judge(&f->quality, &config->quality, d)
+                                                : status_ok();
 }

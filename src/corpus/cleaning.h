@@ -4,15 +4,16 @@
  * can be saved and loaded, so they are the same for any number of threads and however often a run was
  * interrupted.
  *
- * Of a document that comes in pieces (of about DOCUMENT_BYTES), the first decides for all.  Memory is
- * bounded: lines are counted by corpus/repeats.h, and CLEANING_MOST_DOCUMENTS documents are remembered, or
- * CLEANING_MOST_NEAR_DOCUMENTS for near duplicates; later ones are still compared with these. */
+ * Of a document that comes in pieces (of about DOCUMENT_BYTES), the first decides for all; but a piece with
+ * text of an evaluation is left out by itself.  Memory is bounded: lines are counted by corpus/repeats.h, and
+ * CLEANING_MOST_DOCUMENTS documents are remembered, or CLEANING_MOST_NEAR_DOCUMENTS for near duplicates;
+ * later ones are still compared with these. */
 #ifndef KILN_CORPUS_CLEANING_H
 #define KILN_CORPUS_CLEANING_H
 
-#include "corpus/document.h"
-#include "corpus/hash_set.h"
+#include "corpus/evaluation_words.h"
 #include "corpus/near_hashes.h"
+#include "corpus/quality.h"
 #include "corpus/repeats.h"
 
 /* Twice the articles of the largest Wikipedia; their hashes take 512 MiB. */
@@ -26,6 +27,8 @@ struct cleaning_config {
     int64_t drop_repeated_lines; /* lines that occurred more often than this are left out; 0: none */
     int64_t min_document_chars;  /* code points */
     uint64_t scripts;            /* at least half of a document's letters must be of these; 0: of any */
+    struct quality_limits quality;
+    const struct evaluation_words *evaluation; /* no document may share words with it; NULL, borrowed */
 };
 
 struct cleaning_counts {
@@ -40,6 +43,8 @@ struct cleaning_counts {
 struct document_facts_config {
     bool hash, near, chars;
     uint64_t scripts; /* a bit for each of text/script.h; 0: letters are not counted */
+    struct quality_limits quality;
+    const struct evaluation_words *evaluation; /* NULL: nobody asks; borrowed */
 };
 
 enum { DOCUMENT_HASH_BYTES = 16 };
@@ -49,6 +54,8 @@ struct document_facts {
     uint64_t near[NEAR_HASHES_BANDS];        /* near_hashes_make's */
     int64_t n_chars;                         /* code points */
     int64_t n_letters, n_wanted;             /* code points of any script, and of the scripts asked for */
+    enum document_fate quality;              /* the limit that it exceeds, or DOCUMENT_KEPT */
+    bool is_contaminated;
 };
 
 struct cleaning {
@@ -69,9 +76,9 @@ struct cleaning_place {
 /* The facts that the decisions need. */
 struct document_facts_config cleaning_facts(const struct cleaning_config *config);
 
-/* Makes the facts of a document that the configuration asks for. */
-void cleaning_make_facts(struct document_facts *f, const struct document_facts_config *config,
-                         const struct document *d);
+/* Makes the facts of a document that the configuration asks for.  STATUS_MEMORY. */
+struct status cleaning_make_facts(struct document_facts *f, const struct document_facts_config *config,
+                                  const struct document *d);
 
 /* `directory` is where the hashes of documents are kept between runs; NULL: nowhere.  `in` has what
  * cleaning_save appended; NULL: the beginning.  STATUS_MEMORY, STATUS_IO, STATUS_DATA. */

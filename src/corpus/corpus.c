@@ -4,6 +4,8 @@
 #include "corpus/dump_index.h"
 #include "corpus/source_formats.h"
 
+#include <stdlib.h>
+
 struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
                           struct source_options options)
 {
@@ -13,6 +15,9 @@ struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inp
     if (options.format == NULL || options.format == &dump_source) {
         dump_index_find(&c->files);
     }
+    c->file_counts = calloc((size_t)c->files.n + 1, sizeof *c->file_counts);
+    FAIL_IF(c->file_counts == NULL, STATUS_MEMORY, "out of memory for the counts of %lld files",
+            (long long)c->files.n);
     return status_ok();
 }
 
@@ -20,6 +25,8 @@ void corpus_close(struct corpus *c)
 {
     source_fini(&c->source);
     input_files_fini(&c->files);
+    free(c->file_counts);
+    c->file_counts = NULL;
 }
 
 /* Opens the next file, or leaves it out: then no source is open. */
@@ -157,4 +164,43 @@ int64_t corpus_n_documents(const struct corpus *c)
 bool corpus_help(struct corpus *c)
 {
     return byte_stream_help(&c->source.reader.stream);
+}
+
+/* ---- counts of files ---- */
+
+void corpus_count(struct corpus *c, const struct corpus_place *place, bool begins, bool is_kept,
+                  int64_t n_tokens)
+{
+    struct file_counts *f = &c->file_counts[place->file];
+    f->n_documents += begins && is_kept;
+    f->n_left_out += begins && !is_kept;
+    f->n_tokens += n_tokens;
+}
+
+json_t *corpus_file_counts_json(const struct corpus *c)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < c->files.n; i++) {
+        const struct file_counts *f = &c->file_counts[i];
+        if (f->n_documents + f->n_left_out > 0) {
+            json_array_append_new(list,
+                                  json_pack("{s:o, s:I, s:I, s:I}", "path", json_text(c->files.files[i].path),
+                                            "documents", (json_int_t)f->n_documents, "left_out",
+                                            (json_int_t)f->n_left_out, "tokens", (json_int_t)f->n_tokens));
+        }
+    }
+    return list;
+}
+
+void corpus_save_file_counts(const struct corpus *c, struct buf *out)
+{
+    buf_append(out, c->file_counts, (size_t)c->files.n * sizeof *c->file_counts);
+}
+
+struct status corpus_load_file_counts(struct corpus *c, struct span *in)
+{
+    const void *counts = bytes_take_items(in, (uint64_t)c->files.n, sizeof *c->file_counts);
+    FAIL_IF(in->failed, STATUS_DATA, "the counts of the files of an earlier run are damaged");
+    memcpy(c->file_counts, counts, (size_t)c->files.n * sizeof *c->file_counts);
+    return status_ok();
 }

@@ -5,6 +5,8 @@
 #ifndef KILN_CORPUS_CORPUS_H
 #define KILN_CORPUS_CORPUS_H
 
+#include "core/bytes.h"
+#include "core/json.h"
 #include "corpus/input_files.h"
 #include "corpus/source.h"
 
@@ -14,13 +16,21 @@ struct corpus_place {
     struct source_place in_file;
 };
 
+/* What became of the documents of a file. */
+struct file_counts {
+    int64_t n_documents,
+        n_left_out; /* that have text, and are kept; that were left out, by format or cleaning */
+    int64_t n_tokens;
+};
+
 struct corpus {
     struct source_options options;
     struct input_files files;
-    int64_t n_opened;             /* files opened so far, or skipped; the last of them is current */
-    uint64_t old_bytes;           /* size of the files before the current one */
-    uint64_t old_unpacked_bytes;  /* unpacked bytes read of files since closed */
-    uint64_t most_unpacked_bytes; /* limit after which the corpus ends; 0: it ends with its last file */
+    struct file_counts *file_counts; /* [files.n], as the sink of a pass counts them */
+    int64_t n_opened;                /* files opened so far, or skipped; the last of them is current */
+    uint64_t old_bytes;              /* size of the files before the current one */
+    uint64_t old_unpacked_bytes;     /* unpacked bytes read of files since closed */
+    uint64_t most_unpacked_bytes;    /* limit after which the corpus ends; 0: it ends with its last file */
     struct source source;
     bool source_is_open;
     struct source_counts counts;     /* counts since the corpus was opened */
@@ -55,6 +65,17 @@ uint64_t corpus_unpacked_bytes(const struct corpus *c);
 
 /* Documents with text so far. */
 int64_t corpus_n_documents(const struct corpus *c);
+
+/* Counts a document, or a piece of one, that is kept or left out, of the file of `place`. */
+void corpus_count(struct corpus *c, const struct corpus_place *place, bool begins, bool is_kept,
+                  int64_t n_tokens);
+
+/* The counts of the files that have any, as a list of {"path", "documents", "left_out", "tokens"}. */
+json_t *corpus_file_counts_json(const struct corpus *c);
+
+/* Appends the counts of all files; and the way back.  STATUS_DATA: they are not there. */
+void corpus_save_file_counts(const struct corpus *c, struct buf *out);
+struct status corpus_load_file_counts(struct corpus *c, struct span *in);
 
 /* Unpacks a piece of the current file ahead of the thread that reads; any thread may call it.  False: there
  * is nothing to do now. */

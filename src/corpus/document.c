@@ -22,6 +22,12 @@ const char *const document_fate_names[DOCUMENT_N_FATES] = {
     [DOCUMENT_NEAR_DUPLICATE] = "nearly equal to an earlier one",
     [DOCUMENT_NOT_UTF8] = "not UTF-8",
     [DOCUMENT_NO_STRING] = "with a text that is not a string",
+    [DOCUMENT_NUMBER_OF_WORDS] = "of fewer words than --min_words or more than --max_words",
+    [DOCUMENT_WORD_LENGTH] = "with a mean length of words beyond --min_word_length or --max_word_length",
+    [DOCUMENT_SYMBOLS] = "with more symbols than --max_symbols",
+    [DOCUMENT_REPEATED_LINES] = "with more repeated lines than --max_repeated_lines",
+    [DOCUMENT_REPEATED_WORDS] = "with more repeated words than --max_repeated_words",
+    [DOCUMENT_CONTAMINATED] = "with text of the files of --decontaminate",
 };
 
 const char *const document_fate_keys[DOCUMENT_N_FATES] = {
@@ -42,6 +48,12 @@ const char *const document_fate_keys[DOCUMENT_N_FATES] = {
     [DOCUMENT_NEAR_DUPLICATE] = "near_duplicate",
     [DOCUMENT_NOT_UTF8] = "not_utf8",
     [DOCUMENT_NO_STRING] = "no_string",
+    [DOCUMENT_NUMBER_OF_WORDS] = "number_of_words",
+    [DOCUMENT_WORD_LENGTH] = "word_length",
+    [DOCUMENT_SYMBOLS] = "symbols",
+    [DOCUMENT_REPEATED_LINES] = "repeated_lines",
+    [DOCUMENT_REPEATED_WORDS] = "repeated_words",
+    [DOCUMENT_CONTAMINATED] = "contaminated",
 };
 
 void document_fini(struct document *d)

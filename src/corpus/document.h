@@ -37,8 +37,14 @@ enum document_fate {
     DOCUMENT_OTHER_SCRIPT,
     DOCUMENT_DUPLICATE,
     DOCUMENT_NEAR_DUPLICATE,
-    DOCUMENT_NOT_UTF8,  /* the fates of a line of JSON whose text is kept exactly */
-    DOCUMENT_NO_STRING, /* the field of the text has another value */
+    DOCUMENT_NOT_UTF8,        /* the fates of a line of JSON whose text is kept exactly */
+    DOCUMENT_NO_STRING,       /* the field of the text has another value */
+    DOCUMENT_NUMBER_OF_WORDS, /* left out by cleaning, too: limits of corpus/quality.h */
+    DOCUMENT_WORD_LENGTH,
+    DOCUMENT_SYMBOLS,
+    DOCUMENT_REPEATED_LINES,
+    DOCUMENT_REPEATED_WORDS,
+    DOCUMENT_CONTAMINATED, /* it has words of an evaluation (corpus/evaluation_words.h) */
     DOCUMENT_N_FATES,
 };
 

@@ -92,8 +92,7 @@ static struct status run(void *worker, void *result, const struct document *d)
         TRY(w->config->tokenizer == NULL ? status_ok() : add_paragraph(w, ids, p));
         ids->paragraph_ends[i] = ids->n_sentences;
     }
-    cleaning_make_facts(&ids->facts, &w->config->facts, d);
-    return status_ok();
+    return cleaning_make_facts(&ids->facts, &w->config->facts, d);
 }
 
 struct corpus_transform document_ids_transform(const struct document_ids_config *config)

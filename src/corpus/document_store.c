@@ -34,7 +34,6 @@ struct run {
     struct cleaning cleaning;
     struct store stores[SOURCE_MOST_KEYS];
     int n_stores;
-    bool is_left_out; /* the document whose pieces follow */
     int64_t n_bad;
     /* Holding out: parts so far; the part that is held out next, and how many were chosen before it. */
     int64_t n_parts, next_heldout, n_strata;
@@ -212,6 +211,8 @@ static struct status take(void *context, const struct corpus_item *item)
     TRY(check_keys(r, item));
     TRY(cleaning_judge(&r->cleaning, &fate, &t->facts, item->document.begins));
     TRY(item->document.begins ? end_documents(r) : status_ok());
+    corpus_count(&r->corpus, &item->place, item->document.begins, fate == DOCUMENT_KEPT,
+                 fate == DOCUMENT_KEPT ? (int64_t)t->ids.n : 0);
     TRY(fate == DOCUMENT_KEPT && !r->config->check ? add_parts(r, t) : status_ok());
     return go_on(r, item);
 }
@@ -239,6 +240,7 @@ static struct status leave_out(void *context, const struct corpus_item *item)
                 "; --check counts them all",
                 path, line, what, r->n_bad);
     }
+    corpus_count(&r->corpus, &item->place, true, false, 0);
     if (what != NULL && (!r->config->check || r->n_bad <= MOST_TOLD)) {
         log_warning("%s:%" PRId64 ": the line %s, so it is skipped", path, line, what);
     }
@@ -263,6 +265,7 @@ static struct status read_corpus(struct run *r)
     memcpy(r->report->read.fates, r->corpus.fates, sizeof r->corpus.fates);
     r->report->read.cleaning.counts = r->cleaning.counts;
     r->report->read.seconds = clock_since_s(r->start_ns);
+    r->report->sources = corpus_file_counts_json(&r->corpus);
     return s;
 }
 

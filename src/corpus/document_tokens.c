@@ -120,7 +120,7 @@ static struct status run(void *worker, void *result, const struct document *d)
     struct worker *w = worker;
     struct document_tokens *t = result;
     t->ids.n = t->n = 0;
-    cleaning_make_facts(&t->facts, &w->config->facts, d);
+    TRY(cleaning_make_facts(&t->facts, &w->config->facts, d));
     return w->config->tokenizer == NULL ? status_ok() : encode(w, t, d);
 }
 

@@ -6,8 +6,7 @@
  * 1 - (1 - s^8)^14: 0.05 at 0.5, 0.55 at 0.7, 0.92 at 0.8 and 0.9996 at 0.9.  Bands, rows and words are those
  * of datatrove.
  *
- * The rule: a function of the words alone.  Case of ASCII, white space and punctuation do not count; a
- * Chinese, Japanese or Korean character is a word. */
+ * The rule: a function of the words alone (corpus/text_words.h). */
 #ifndef KILN_CORPUS_NEAR_HASHES_H
 #define KILN_CORPUS_NEAR_HASHES_H
 

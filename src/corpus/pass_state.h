@@ -39,8 +39,9 @@ struct pass_state {
 
 /* What was read, and the stores that were made of it. */
 struct pass_report {
-    struct pass_state read;                          /* counts, fates, cleaning and seconds */
-    uint64_t total_bytes;                            /* size of the files */
+    struct pass_state read; /* counts, fates, cleaning and seconds */
+    uint64_t total_bytes;   /* size of the files */
+    json_t *sources; /* corpus_file_counts_json's, which the caller json_decref's; NULL: no text was read */
     struct token_store_info infos[SOURCE_MOST_KEYS]; /* [n_stores] */
     char prefixes[SOURCE_MOST_KEYS][FILE_PATH_BYTES];
     int n_stores;

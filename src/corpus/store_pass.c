@@ -33,6 +33,7 @@ static struct status save(struct store_sink *k)
     struct pass_state *s = k->state;
     buf_clear(&k->memory);
     TRY(cleaning_save(&k->cleaning, &s->cleaning, &k->memory));
+    corpus_save_file_counts(k->corpus, &k->memory);
     if (has_builder(k)) {
         TRY(store_builder_save(&k->builder, &s->store, &k->memory));
     }
@@ -89,12 +90,13 @@ static struct status add_paragraph(struct store_sink *k, const struct document *
     return has_builder(k) ? store_builder_add_sentences(&k->builder, ids, first, end) : status_ok();
 }
 
-static struct status add_document(struct store_sink *k, const struct document *d,
+static struct status add_document(struct store_sink *k, bool *is_kept, const struct document *d,
                                   const struct document_ids *ids)
 {
     enum document_fate fate;
     TRY(cleaning_judge(&k->cleaning, &fate, &ids->facts, d->begins));
-    if (fate != DOCUMENT_KEPT) {
+    *is_kept = fate == DOCUMENT_KEPT;
+    if (!*is_kept) {
         return status_ok();
     }
     if (d->begins && has_builder(k)) {
@@ -116,7 +118,10 @@ static struct status take(void *context, const struct corpus_item *item)
 {
     struct store_sink *k = context;
     k->n_documents += item->document.begins;
-    TRY(add_document(k, &item->document, item->result));
+    int64_t n_tokens = k->report->n_tokens;
+    bool is_kept;
+    TRY(add_document(k, &is_kept, &item->document, item->result));
+    corpus_count(k->corpus, &item->place, item->document.begins, is_kept, k->report->n_tokens - n_tokens);
     note(k, item);
     if (progress_due(&k->progress)) {
         show_progress(k, item->done_bytes);
@@ -126,6 +131,13 @@ static struct status take(void *context, const struct corpus_item *item)
     TRY(is_due || (stops && k->config->directory != NULL) ? save(k) : status_ok());
     k->has_enough = k->config->most_seconds > 0 && clock_since_s(k->start_ns) >= k->config->most_seconds;
     return stops || k->has_enough ? stop(k) : status_ok();
+}
+
+static struct status leave_out(void *context, const struct corpus_item *item)
+{
+    struct store_sink *k = context;
+    corpus_count(k->corpus, &item->place, true, false, 0);
+    return status_ok();
 }
 
 /* ---- opening and closing ---- */
@@ -138,6 +150,7 @@ static struct status open_outputs(struct store_sink *k, struct span *memory)
                                          .seed = c->seed,
                                          .directory = c->directory};
     TRY(cleaning_open(&k->cleaning, c->cleaning, c->directory, &k->state->cleaning, memory));
+    TRY(memory == NULL ? status_ok() : corpus_load_file_counts(k->corpus, memory));
     if (c->directory == NULL) {
         return status_ok();
     }
@@ -215,7 +228,7 @@ static struct status run_pass(struct store_sink *k)
                                       .punkt = c->punkt,
                                       .facts = cleaning_facts(&c->cleaning)};
     struct corpus_transform transform = document_ids_transform(&ids);
-    struct corpus_sink sink = {.context = k, .take = take};
+    struct corpus_sink sink = {.context = k, .take = take, .leave_out = leave_out};
     k->start_ns = k->saved_ns = clock_ns();
     k->start_bytes = k->state->done_bytes;
     k->progress = progress_begin(!c->quiet);

@@ -34,6 +34,9 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
 /* Logs what was read so far, of total_bytes in the files, in state->seconds. */
 void prepare_report_text(const struct pass_state *state, uint64_t total_bytes);
 
+/* Logs the counts of each file (corpus_file_counts_json), if there are a few. */
+void prepare_report_sources(const json_t *sources);
+
 /* Appends the same as a line of JSON, with the stores. */
 struct status prepare_report_json(struct buf *out, const struct pass_report *report);
 

@@ -121,6 +121,23 @@ static json_t *left_out(int64_t *n_kept, const struct pass_state *s)
     return out;
 }
 
+static long long count_of(const json_t *source, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(source, key));
+}
+
+void prepare_report_sources(const json_t *sources)
+{
+    enum { MOST_TOLD = 12 };
+    size_t n = json_array_size(sources);
+    for (size_t i = 0; n > 1 && n <= MOST_TOLD && i < n; i++) {
+        const json_t *s = json_array_get(sources, i);
+        log_info("  %s: %lld documents, %lld left out, %lld tokens",
+                 json_string_value(json_object_get(s, "path")), count_of(s, "documents"),
+                 count_of(s, "left_out"), count_of(s, "tokens"));
+    }
+}
+
 struct status prepare_report_json(struct buf *out, const struct pass_report *r)
 {
     int64_t n_kept;
@@ -131,12 +148,12 @@ struct status prepare_report_json(struct buf *out, const struct pass_report *r)
                                                 (json_int_t)r->infos[i].n_tokens));
     }
     return json_append_line(out,
-                            json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:f, s:o}", "files",
+                            json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:f, s:o, s:O?}", "files",
                                       (json_int_t)r->read.counts.n_files, "other_files",
                                       (json_int_t)r->read.counts.n_other_files, "bytes",
                                       (json_int_t)r->total_bytes, "documents", (json_int_t)n_kept, "left_out",
                                       others, "repeated_lines", (json_int_t)r->read.cleaning.counts.n_lines,
-                                      "seconds", r->read.seconds, "stores", stores),
+                                      "seconds", r->read.seconds, "stores", stores, "sources", r->sources),
                             9);
 }
 

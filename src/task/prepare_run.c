@@ -145,14 +145,16 @@ static struct status learn_and_read(struct run *r, struct store_pass_report *rep
 }
 
 /* Keeps what was read for the caller, and the stores, which a resumed run may have made before. */
-static void keep_report(const struct prepare_config *c, const struct pass_state *state, uint64_t total_bytes,
-                        const struct token_store_info *infos)
+static void keep_report(const struct prepare_config *c, const struct pass_state *state,
+                        const struct corpus *corpus, const struct token_store_info *infos)
 {
     struct pass_report *r = c->report;
     if (r == NULL) {
         return;
     }
-    *r = (struct pass_report){.read = *state, .total_bytes = total_bytes};
+    *r = (struct pass_report){
+        .read = *state, .total_bytes = corpus->files.total_bytes, .sources = corpus_file_counts_json(corpus)};
+    prepare_report_sources(r->sources);
     for (int k = 0; k < STORE_COUNT && c->wants_store; k++) {
         if (infos[k].n_documents > 0) {
             snprintf(r->prefixes[r->n_stores], FILE_PATH_BYTES, "%.1000s/%s", c->common.output_dir,
@@ -191,7 +193,7 @@ static struct status read_text(struct run *r)
     if (!failed(s) || report.is_whole) {
         prepare_report_text(&r->at, r->corpus->files.total_bytes);
         tell_text_file(r);
-        keep_report(r->config, &r->at, r->corpus->files.total_bytes, report.infos);
+        keep_report(r->config, &r->at, r->corpus, report.infos);
         TRY(check_has_text(&r->at));
     }
     TRY(s);
@@ -290,7 +292,7 @@ static struct status check_text(const struct prepare_config *c, struct corpus *c
     struct pass_state state = {0};
     TRY(store_pass_run(&report, corpus, &c->pass, &state));
     prepare_report_text(&state, corpus->files.total_bytes);
-    keep_report(c, &state, corpus->files.total_bytes, report.infos);
+    keep_report(c, &state, corpus, report.infos);
     const struct source_counts *n = &state.counts;
     TRY(check_has_text(&state));
     bool is_whole = n->n_damaged_parts + n->n_cut_files + n->n_unclosed + n->n_missing_pages == 0;

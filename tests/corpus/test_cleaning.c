@@ -23,7 +23,7 @@ static struct document_facts facts_of(struct document *d, const char *text,
     struct document_facts facts;
     struct document_facts_config wanted = cleaning_facts(config);
     make(d, text);
-    cleaning_make_facts(&facts, &wanted, d);
+    EXPECT_OK(cleaning_make_facts(&facts, &wanted, d));
     return facts;
 }
 

@@ -325,23 +325,20 @@ static struct status make_sets(struct prepare_config *c, const struct prepare_ar
     return status_ok();
 }
 
-/* Settings that decide the bytes of the output: all flags but those that say how to get there. */
-static json_t *make_settings(const struct prepare_args *a, const struct tokenizer *t)
+/* Settings that decide the bytes of the output: all flags but those that say how to get there, and but
+ * `unused`, those that the format does not have. */
+static json_t *make_settings(const struct prepare_args *a, const char *unused)
 {
     static const char others[] =
-        "input|input_file|input_files|datasets|output_dir|overwrite|resume|save_seconds|"
-        "dry_run|check|json|vocab_file";
+        "input|input_file|input_files|datasets|output_dir|output_prefix|overwrite|resume|save_seconds|"
+        "dry_run|check|json|vocab_file|merge_file|max_bad_lines|shuffle_memory_mb";
     char hash[17];
     json_t *settings = option_values(&command_prepare, a);
     for (struct option_walk w = {0}; option_next(&w, &command_prepare);) {
         const struct option_key key = option_key(&w.row);
-        if (option_is_choice(others, key.text) || option_is_choice(prepare_documents_flags, key.text)) {
+        if (option_is_choice(others, key.text) || option_is_choice(unused, key.text)) {
             json_object_del(settings, key.text);
         }
-    }
-    if (t != NULL) {
-        snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
-        json_object_set_new(settings, "vocabulary", json_string(hash));
     }
     if (a->decontaminate.n > 0) {
         snprintf(hash, sizeof hash, "%016" PRIx64, a->evaluation.hash);
@@ -419,14 +416,17 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
     TRY(choose_fields(a, &keys, &c.source, f));
     TRY(choose_scripts(a, &c.pass.cleaning.scripts));
     TRY(make_sets(&c, a, f));
-    c.settings = make_settings(a, t);
+    c.settings = make_settings(a, prepare_documents_flags);
+    if (t != NULL) {
+        prepare_put_vocabulary(c.settings, t);
+    }
     struct status s = prepare_run(&c);
     json_decref(c.settings);
     return s;
 }
 
 /* Flags that have no use for whole documents. */
-static const char other_flags[] = "do_lower_case|one_sentence_per_line|resume|save_seconds|max_seq_length|"
+static const char other_flags[] = "do_lower_case|one_sentence_per_line|max_seq_length|"
                                   "masked_lm_prob|whole_word_masks|max_predictions_per_seq|short_seq_prob|"
                                   "dupe_factor|n_shards|n_test_shards|packed|reference_names|dataset|"
                                   "drop_repeated_lines|keep_fields|keep_layout";
@@ -468,15 +468,21 @@ static struct status run_documents(const struct prepare_args *a, int n_inputs, c
                                       .seed = (uint64_t)a->seed,
                                       .cleaning = cleaning_config(a),
                                       .overwrite = a->overwrite,
+                                      .resume = a->resume,
+                                      .save_seconds = a->save_seconds,
                                       .check = a->check};
     TRY(check_documents(a));
     TRY(choose_format(a, &c.source.format));
     TRY(choose_scripts(a, &c.cleaning.scripts));
-    return n_inputs == 0
-               ? missing("input", "PATH...", "files of text, or directories of them")
-               : prepare_documents(&a->documents, &a->vocabulary,
-                                   is_given(a, "text_field") ? a->text_field : a->documents.json_keys, &c,
-                                   report);
+    if (n_inputs == 0) {
+        return missing("input", "PATH...", "files of text, or directories of them");
+    }
+    c.settings = make_settings(a, other_flags);
+    struct status s =
+        prepare_documents(&a->documents, &a->vocabulary,
+                          is_given(a, "text_field") ? a->text_field : a->documents.json_keys, &c, report);
+    json_decref(c.settings);
+    return s;
 }
 
 static struct status run_on(const struct prepare_args *a, int n_inputs, const char *const *inputs,

@@ -8,6 +8,7 @@
 #include "text/tokenizer_open.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,13 @@ static struct status open_tokenizer(struct tokenizer *t, const struct vocab_flag
     return s;
 }
 
+void prepare_put_vocabulary(json_t *settings, const struct tokenizer *t)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
+    json_object_set_new(settings, "vocabulary", json_string(hash));
+}
+
 static struct status write_stores(const struct prepare_documents_args *a, struct document_store_config *c,
                                   struct pass_report *report)
 {
@@ -172,10 +180,12 @@ struct status prepare_documents(const struct prepare_documents_args *a, const st
     TRY(check_place(a, c));
     c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
                                                   .memory_bytes = (uint64_t)a->shuffle_memory_mb << 20};
-    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0 || c->check || c->common.output_dir != NULL),
+    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0 || c->resume || c->check ||
+                         c->common.output_dir != NULL),
             STATUS_USAGE, "--%s cannot be combined with --merge, whose inputs are stores of tokens",
             a->append_eod          ? "append_eod"
             : a->max_bad_lines > 0 ? "max_bad_lines"
+            : c->resume            ? "resume"
             : c->check             ? "check"
                                    : "output_dir");
     if (a->merge) {
@@ -192,6 +202,7 @@ struct status prepare_documents(const struct prepare_documents_args *a, const st
     }
     TRY(open_tokenizer(&t, vocabulary, a));
     c->tokenizer = &t;
+    prepare_put_vocabulary(c->settings, &t);
     struct status s = write_stores(a, c, report);
     tokenizer_fini(&t);
     return s;

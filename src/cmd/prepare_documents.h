@@ -53,6 +53,9 @@ struct prepare_documents_args {
 /* Names of the flags, "a|b|c", which only this format has. */
 extern const char prepare_documents_flags[];
 
+/* Adds the vocabulary to settings that decide the bytes of the output. */
+void prepare_put_vocabulary(json_t *settings, const struct tokenizer *t);
+
 /* Fills in what is left of `c`: tokenizer, the keys of the list, prefix; and runs.  STATUS_USAGE. */
 struct status prepare_documents(const struct prepare_documents_args *a, const struct vocab_flags *vocabulary,
                                 const char *keys_list, struct document_store_config *c,

@@ -51,20 +51,31 @@ static struct status check_description(struct document_output *o)
     return failed(s) ? is_another(file_exists(tokens) ? tokens : path) : status_ok();
 }
 
+static const char *const suffixes[] = {".bin", ".idx", ".json"};
+enum { N_SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
+
+struct status document_output_check_new(const struct document_output *o)
+{
+    for (int i = 0; i < N_SUFFIXES; i++) {
+        char path[FILE_PATH_BYTES];
+        make_path(path, o->prefix, suffixes[i]);
+        FAIL_IF(access(path, F_OK) == 0, STATUS_USAGE, "%s already exists; --overwrite replaces it", path);
+    }
+    return status_ok();
+}
+
 struct status document_output_claim(struct document_output *o, const struct input_files *inputs,
                                     enum document_output_rule rule, bool dry_run)
 {
-    static const char *const suffixes[] = {".bin", ".idx", ".json"};
     o->rule = rule;
     TRY(dry_run ? status_ok() : dir_lock_acquire_beside(&o->lock, o->prefix));
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    for (int i = 0; i < N_SUFFIXES; i++) {
         char path[FILE_PATH_BYTES];
         make_path(path, o->prefix, suffixes[i]);
         TRY(input_files_check_output(inputs, "--output_prefix", path));
-        FAIL_IF(rule == DOCUMENT_OUTPUT_NEW && access(path, F_OK) == 0, STATUS_USAGE,
-                "%s already exists; --overwrite replaces it", path);
         TRY(dry_run ? status_ok() : file_check_output(path, 0));
     }
+    TRY(rule == DOCUMENT_OUTPUT_NEW ? document_output_check_new(o) : status_ok());
     return rule == DOCUMENT_OUTPUT_OWN ? check_description(o) : status_ok();
 }
 
@@ -81,6 +92,17 @@ struct status document_output_open(struct document_output *o, int64_t vocab_size
     TRY(indexed_writer_open(&o->writer, o->work, vocab_size));
     return shuffle->seed < 0 ? status_ok()
                              : document_shuffle_open(&o->shuffle, shuffle, directory, o->writer.token_bytes);
+}
+
+struct status document_output_save(struct document_output *o, struct indexed_place *place)
+{
+    return indexed_writer_save(&o->writer, place);
+}
+
+struct status document_output_continue(struct document_output *o, int64_t vocab_size,
+                                       const struct indexed_place *from)
+{
+    return indexed_writer_continue(&o->writer, o->work, vocab_size, from);
 }
 
 void document_output_add(struct document_output *o, const int32_t *ids, int64_t n)
@@ -131,12 +153,13 @@ static struct status check_same(const struct document_output *o, const char *suf
     return s;
 }
 
+/* A file that is not there was moved before. */
 static struct status move(const struct document_output *o, const char *suffix)
 {
     char from[FILE_PATH_BYTES], to[FILE_PATH_BYTES];
     make_path(from, o->work, suffix);
     make_path(to, o->prefix, suffix);
-    return rename(from, to) == 0
+    return !file_exists(from) || rename(from, to) == 0
                ? status_ok()
                : status_error(STATUS_IO, "renaming %s to %s failed: %s", from, to, strerror(errno));
 }
@@ -144,16 +167,13 @@ static struct status move(const struct document_output *o, const char *suffix)
 static struct status sync_directory_of(const char *path)
 {
     char directory[FILE_PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 1 : (int)(slash + 1 - path),
-             slash == NULL ? "." : path);
+    file_parent(directory, path);
     return file_sync_directory(directory);
 }
 
-struct status document_output_finish(struct document_output *o, struct token_store_info *info)
+struct status document_output_complete(struct document_output *o, struct token_store_info *info)
 {
     struct indexed_writer *w = &o->writer;
-    char path[FILE_PATH_BYTES];
     TRY(is_shuffled(o) ? document_shuffle_pour(&o->shuffle, w) : status_ok());
     snprintf(info->kiln_version, sizeof info->kiln_version, "%s", KILN_VERSION);
     snprintf(info->made_by, sizeof info->made_by, "%s", o->maker != NULL ? o->maker : "");
@@ -168,29 +188,46 @@ struct status document_output_finish(struct document_output *o, struct token_sto
     }
     info->bin_crc = w->parts[INDEXED_BIN].mark.crc;
     info->idx_crc = w->idx.crc;
-    make_path(path, o->prefix, ".json");
-    unlink(path);
+    return token_store_write_info(o->work, info, &o->sums);
+}
+
+struct status document_output_move(const struct document_output *o)
+{
+    char old[FILE_PATH_BYTES], new[FILE_PATH_BYTES];
+    make_path(old, o->prefix, ".json");
+    make_path(new, o->work, ".json");
+    if (file_exists(new)) {
+        unlink(old);
+    }
     TRY(move(o, ".bin"));
     TRY(move(o, ".idx"));
     TRY(sync_directory_of(o->prefix));
-    TRY(token_store_write_info(o->prefix, info, &o->sums));
+    TRY(move(o, ".json"));
+    return sync_directory_of(o->prefix);
+}
+
+struct status document_output_finish(struct document_output *o, struct token_store_info *info)
+{
+    TRY(document_output_complete(o, info));
+    TRY(document_output_move(o));
     log_info("wrote %s.bin and .idx: %" PRId64 " documents, %" PRId64 " tokens of %d bytes", o->prefix,
-             info->n_documents, info->n_tokens, w->token_bytes);
+             info->n_documents, info->n_tokens, o->writer.token_bytes);
     return status_ok();
 }
 
 void document_output_close(struct document_output *o)
 {
-    static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds"};
+    static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds", ".json"};
     char path[FILE_PATH_BYTES];
     document_shuffle_close(&o->shuffle);
     if (o->lock.fd < 0) {
         return; /* nothing was written: what is there is another run's */
     }
-    if (!o->is_committed) {
+    if (!o->is_committed && !o->keeps) {
         indexed_writer_abandon(&o->writer);
     }
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    indexed_writer_close(&o->writer);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && !o->keeps; i++) {
         make_path(path, o->work, parts[i]);
         unlink(path);
     }

@@ -28,7 +28,7 @@ struct document_output {
     /* Shuffles the documents.  Its directory is empty where documents are written as they come. */
     struct document_shuffle shuffle;
     struct indexed_sums sums;
-    bool is_committed;
+    bool is_committed, keeps; /* complete under `work`; keeps: a later run continues it */
 };
 
 /* Sets the paths of *o, a zeroed struct.  STATUS_USAGE: the path is too long. */
@@ -44,6 +44,11 @@ struct status document_output_claim(struct document_output *o, const struct inpu
 struct status document_output_open(struct document_output *o, int64_t vocab_size,
                                    const struct document_shuffle_config *shuffle);
 
+/* Makes all durable and fills in its place; and opens the store there again.  Not for shuffled documents. */
+struct status document_output_save(struct document_output *o, struct indexed_place *place);
+struct status document_output_continue(struct document_output *o, int64_t vocab_size,
+                                       const struct indexed_place *from);
+
 /* Appends a sequence to a document; and ends the document.  A failure is that of document_output_status. */
 void document_output_add(struct document_output *o, const int32_t *ids, int64_t n);
 void document_output_end_document(struct document_output *o);
@@ -54,9 +59,19 @@ int64_t document_output_count(const struct document_output *o);
 
 /* Completes the files; fills in the counts of `info`, whose vocabulary the caller has set.  STATUS_USAGE: the
  * store that is there must be the same, and is not. */
+struct status document_output_complete(struct document_output *o, struct token_store_info *info);
+
+/* Gives the files their names.  It can be repeated if it was interrupted, in another run too. */
+struct status document_output_move(const struct document_output *o);
+
+/* Completes and moves. */
 struct status document_output_finish(struct document_output *o, struct token_store_info *info);
 
-/* Removes the incomplete files, and unlocks.  Safe after document_output_name and after a finish. */
+/* STATUS_USAGE: a file of the store is there already. */
+struct status document_output_check_new(const struct document_output *o);
+
+/* Removes the incomplete files, unless it keeps them, and unlocks.  Safe after document_output_name and after
+ * a finish. */
 void document_output_close(struct document_output *o);
 
 #endif

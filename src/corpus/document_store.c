@@ -8,6 +8,7 @@
 #include "corpus/document_output.h"
 #include "corpus/document_tokens.h"
 #include "corpus/dump_index.h"
+#include "corpus/pass_work.h"
 #include "corpus/source_formats.h"
 #include "text/tokenizer_files.h"
 
@@ -30,6 +31,9 @@ struct store {
 struct run {
     const struct document_store_config *config;
     struct pass_report *report;
+    struct pass_state *state; /* the report's */
+    struct pass_work work;
+    struct buf memory; /* the part of the state that is no JSON */
     struct corpus corpus;
     struct cleaning cleaning;
     struct store stores[SOURCE_MOST_KEYS];
@@ -38,7 +42,8 @@ struct run {
     /* Holding out: parts so far; the part that is held out next, and how many were chosen before it. */
     int64_t n_parts, next_heldout, n_strata;
     size_t part_bytes; /* 0: nothing is held out */
-    int64_t start_ns;
+    int64_t start_ns, saved_ns;
+    double old_seconds; /* of reading, in earlier runs */
     struct progress progress;
 };
 
@@ -66,10 +71,9 @@ static struct status claim_output(struct run *r, int i)
 {
     const struct document_store_config *c = r->config;
     bool is_dry = c->common.dry_run || c->check;
-    enum document_output_rule rule = c->overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW;
     TRY(name_output(r, i));
     TRY(is_dry ? status_ok() : file_make_parent(r->report->prefixes[i]));
-    return document_output_claim(&r->stores[i].output, &r->corpus.files, rule, is_dry);
+    return document_output_claim(&r->stores[i].output, &r->corpus.files, DOCUMENT_OUTPUT_REPLACE, is_dry);
 }
 
 static struct status open_outputs(struct run *r)
@@ -81,6 +85,28 @@ static struct status open_outputs(struct run *r)
         TRY(document_output_open(&r->stores[i].output, r->config->tokenizer->n, &shuffle));
     }
     return status_ok();
+}
+
+/* The files of the tokenizer go with the stores. */
+static struct status check_tokenizer(const struct document_store_config *c)
+{
+    enum tokenizer_copy copy = TOKENIZER_COPY_ABSENT;
+    const char *name = "";
+    TRY(c->common.output_dir == NULL || c->check
+            ? status_ok()
+            : tokenizer_files_compare(&copy, &name, c->tokenizer, c->common.output_dir));
+    FAIL_IF(copy == TOKENIZER_COPY_OTHER, STATUS_USAGE,
+            "%s/%s is of another tokenizer; --overwrite replaces it", c->common.output_dir, name);
+    return status_ok();
+}
+
+static struct status check_outputs_new(void *context)
+{
+    const struct run *r = context;
+    for (int i = 0; i < r->n_stores && !r->config->overwrite; i++) {
+        TRY(document_output_check_new(&r->stores[i].output));
+    }
+    return r->config->overwrite ? status_ok() : check_tokenizer(r->config);
 }
 
 /* ---- what is held out ---- */
@@ -191,16 +217,136 @@ static struct status check_keys(const struct run *r, const struct corpus_item *i
     return status_ok();
 }
 
+/* ---- the state ---- */
+
+static void put_i64(struct buf *out, int64_t value)
+{
+    buf_append(out, &value, sizeof value);
+}
+
+static void save_mark(struct buf *out, const struct append_mark *mark)
+{
+    put_i64(out, (int64_t)mark->n_bytes);
+    put_i64(out, mark->crc);
+}
+
+static struct status save_store(struct store *s, struct buf *out)
+{
+    struct indexed_place place;
+    TRY(document_output_save(&s->output, &place));
+    for (int i = 0; i < INDEXED_N_PARTS; i++) {
+        save_mark(out, &place.parts[i]);
+    }
+    put_i64(out, s->has_tokens);
+    put_i64(out, (int64_t)s->ids.n);
+    buf_append(out, s->ids.ids, s->ids.n * sizeof *s->ids.ids);
+    return status_ok();
+}
+
+static struct status load_store(struct run *r, struct store *s, struct span *in)
+{
+    struct indexed_place place;
+    for (int i = 0; i < INDEXED_N_PARTS; i++) {
+        place.parts[i].n_bytes = bytes_read_u64(in);
+        place.parts[i].crc = (uint32_t)bytes_read_u64(in);
+    }
+    s->has_tokens = bytes_read_u64(in) != 0;
+    uint64_t n = bytes_read_u64(in);
+    const void *ids = bytes_take_items(in, n, sizeof *s->ids.ids);
+    FAIL_IF(in->failed, STATUS_DATA, "the state of an earlier run in %s is damaged", r->work.directory);
+    for (uint64_t i = 0; i < n; i++) {
+        int32_t id;
+        memcpy(&id, (const char *)ids + i * sizeof id, sizeof id);
+        TRY(id_list_append(&s->ids, id) ? status_ok() : out_of_memory());
+    }
+    return document_output_continue(&s->output, r->config->tokenizer->n, &place);
+}
+
+/* Saves what the run is after the items so far. */
+static struct status save(struct run *r)
+{
+    buf_clear(&r->memory);
+    TRY(cleaning_save(&r->cleaning, &r->state->cleaning, &r->memory));
+    corpus_save_file_counts(&r->corpus, &r->memory);
+    put_i64(&r->memory, r->n_bad);
+    put_i64(&r->memory, r->n_parts);
+    put_i64(&r->memory, r->next_heldout);
+    put_i64(&r->memory, r->n_strata);
+    for (int i = 0; i < r->n_stores; i++) {
+        TRY(save_store(&r->stores[i], &r->memory));
+    }
+    TRY(buf_status(&r->memory));
+    r->state->seconds = r->old_seconds + clock_since_s(r->start_ns);
+    r->saved_ns = clock_ns();
+    return pass_state_save(r->state, r->work.directory, &r->memory);
+}
+
+static struct status load_stores(struct run *r, struct span *in)
+{
+    TRY(corpus_load_file_counts(&r->corpus, in));
+    r->n_bad = (int64_t)bytes_read_u64(in);
+    r->n_parts = (int64_t)bytes_read_u64(in);
+    r->next_heldout = (int64_t)bytes_read_u64(in);
+    r->n_strata = (int64_t)bytes_read_u64(in);
+    for (int i = 0; i < r->n_stores; i++) {
+        TRY(load_store(r, &r->stores[i], in));
+    }
+    return status_ok();
+}
+
+/* Opens everything at the state, which an earlier run may have saved. */
+static struct status open_all(struct run *r)
+{
+    struct cleaning_config cleaning = r->config->cleaning;
+    struct file_map map;
+    if (r->state->n_saves == 0) {
+        TRY(cleaning_open(&r->cleaning, cleaning, r->work.directory[0] == '\0' ? NULL : r->work.directory,
+                          &r->state->cleaning, NULL));
+        return open_outputs(r);
+    }
+    TRY(pass_state_map_memory(&map, r->state, r->work.directory));
+    struct span in = bytes_span(map.data, map.n);
+    struct status s = cleaning_open(&r->cleaning, cleaning, r->work.directory, &r->state->cleaning, &in);
+    s = failed(s) ? s : load_stores(r, &in);
+    file_map_close(&map);
+    TRY(s);
+    r->corpus.counts = r->state->counts;
+    memcpy(r->corpus.fates, r->state->fates, sizeof r->corpus.fates);
+    return corpus_seek(&r->corpus, r->state->place);
+}
+
+/* Whether a later run can continue from within the text: shuffled documents are in files that nothing
+ * continues. */
+static bool saves(const struct run *r)
+{
+    return !r->config->check && r->config->shuffle.seed < 0;
+}
+
+static struct status stop(struct run *r)
+{
+    double percent = 100 * (double)r->state->done_bytes / (double)r->corpus.files.total_bytes;
+    TRY(saves(r) ? save(r) : status_ok());
+    return status_error(STATUS_PREEMPTED, "stopped by %s after %.1f %% of the text%s", stop_cause(), percent,
+                        saves(r) ? "; the same command with --resume continues there"
+                                 : "; nothing was written");
+}
+
 static struct status go_on(struct run *r, const struct corpus_item *item)
 {
-    r->report->read.done_bytes = item->done_bytes;
+    struct pass_state *s = r->state;
+    s->place = item->place;
+    s->done_bytes = item->done_bytes;
+    s->counts = item->counts;
+    memcpy(s->fates, r->corpus.fates, sizeof s->fates);
     if (progress_due(&r->progress)) {
-        double done = (double)item->done_bytes / 1e6;
+        double done = (double)s->done_bytes / 1e6;
         progress_show(&r->progress, "prepare: %.1f of %.1f MB, %.1f MB/s", done,
                       (double)r->corpus.files.total_bytes / 1e6, done / (clock_since_s(r->start_ns) + 1e-9));
     }
-    return stop_requested() ? status_error(STATUS_PREEMPTED, "stopped by a signal; nothing was written")
-                            : status_ok();
+    if (stop_requested()) {
+        return stop(r);
+    }
+    return saves(r) && clock_since_s(r->saved_ns) >= r->config->save_seconds ? save(r) : status_ok();
 }
 
 static struct status take(void *context, const struct corpus_item *item)
@@ -261,10 +407,10 @@ static struct status read_corpus(struct run *r)
     struct status s = corpus_pass_run(&r->corpus, &transform, &sink);
     progress_end(&r->progress);
     s = failed(s) ? s : end_documents(r);
-    r->report->read.counts = corpus_counts(&r->corpus);
-    memcpy(r->report->read.fates, r->corpus.fates, sizeof r->corpus.fates);
-    r->report->read.cleaning.counts = r->cleaning.counts;
-    r->report->read.seconds = clock_since_s(r->start_ns);
+    r->state->counts = corpus_counts(&r->corpus);
+    memcpy(r->state->fates, r->corpus.fates, sizeof r->corpus.fates);
+    r->state->cleaning.counts = r->cleaning.counts;
+    r->state->seconds = r->old_seconds + clock_since_s(r->start_ns);
     r->report->sources = corpus_file_counts_json(&r->corpus);
     return s;
 }
@@ -286,66 +432,91 @@ static struct status check_outputs(const struct run *r)
     return status_ok();
 }
 
-static struct status finish(struct run *r)
+static struct status complete(struct run *r)
 {
     const struct tokenizer *t = r->config->tokenizer;
-    for (int i = 0; i < r->n_stores && !r->config->check; i++) {
+    for (int i = 0; i < r->n_stores; i++) {
         struct token_store_info *info = &r->report->infos[i];
         *info =
             (struct token_store_info){.vocab_hash = t->hash, .vocab_size = t->n, .lower_case = t->lower_case};
-        TRY(document_output_finish(&r->stores[i].output, info));
-        r->report->n_stores++;
+        TRY(document_output_complete(&r->stores[i].output, info));
     }
-    return r->config->check || r->config->common.output_dir == NULL
-               ? status_ok()
-               : tokenizer_files_write(t, r->config->common.output_dir);
+    return pass_work_save_stage(&r->work, r->state, PASS_MOVING);
 }
 
-static struct status read_and_write(struct run *r)
+/* A run that is resumed here has read nothing: the stores say what they have. */
+static struct status move_outputs(struct run *r)
 {
-    const struct document_store_config *c = r->config;
-    FAIL_IF(c->append_end && c->tokenizer->special[SPECIAL_END] < 0, STATUS_USAGE,
-            "--append_eod: no file of the tokenizer says which token ends a document (eos_token of "
-            "tokenizer_config.json); name it by --eod_token");
-    stop_install();
-    stop_begin_work();
-    TRY(cleaning_open(&r->cleaning, c->cleaning, NULL, &r->report->read.cleaning, NULL));
+    for (int i = 0; i < r->n_stores; i++) {
+        const char *prefix = r->report->prefixes[i];
+        struct token_store store;
+        TRY(document_output_move(&r->stores[i].output));
+        TRY(token_store_open(&store, prefix));
+        r->report->infos[i] = store.info;
+        r->report->n_stores++;
+        log_info("wrote %s.bin and .idx: %" PRId64 " documents, %" PRId64 " tokens of %d bytes", prefix,
+                 store.info.n_documents, store.info.n_tokens, store.index.token_bytes);
+        token_store_close(&store);
+    }
+    TRY(r->config->common.output_dir == NULL
+            ? status_ok()
+            : tokenizer_files_write(r->config->tokenizer, r->config->common.output_dir));
+    return pass_work_end(&r->work);
+}
+
+static struct status read_text(struct run *r)
+{
     struct status s = dump_index_read(&r->corpus.files);
-    s = failed(s) ? s : open_outputs(r);
+    r->start_ns = r->saved_ns = clock_ns();
+    r->old_seconds = r->state->seconds;
+    s = failed(s) ? s : open_all(r);
     s = failed(s) ? s : read_corpus(r);
     cleaning_close(&r->cleaning);
-    s = failed(s) ? s : check_outputs(r);
-    return failed(s) ? s : finish(r);
+    return failed(s) ? s : check_outputs(r);
 }
 
-/* The files of the tokenizer go with the stores. */
-static struct status check_tokenizer(const struct document_store_config *c)
+static struct status run_stages(struct run *r)
 {
-    enum tokenizer_copy copy = TOKENIZER_COPY_ABSENT;
-    const char *name = "";
-    TRY(c->common.output_dir == NULL || c->check
-            ? status_ok()
-            : tokenizer_files_compare(&copy, &name, c->tokenizer, c->common.output_dir));
-    FAIL_IF(copy == TOKENIZER_COPY_OTHER && !c->overwrite, STATUS_USAGE,
-            "%s/%s is of another tokenizer; --overwrite replaces it", c->common.output_dir, name);
-    return status_ok();
+    bool is_done;
+    TRY(pass_work_begin(&r->work, r->state, &is_done));
+    if (is_done) {
+        return status_ok();
+    }
+    bool was_resumed = r->state->n_saves > 0;
+    struct pass_state last;
+    struct status s = status_ok();
+    if (r->state->stage < PASS_MOVING) {
+        s = read_text(r);
+        s = failed(s) ? s : complete(r);
+    }
+    s = failed(s) ? s : move_outputs(r);
+    bool keeps = failed(s) && pass_work_keep(&r->work, &last, s, was_resumed);
+    for (int i = 0; i < r->n_stores; i++) {
+        r->stores[i].output.keeps = keeps;
+    }
+    return s;
 }
 
-static struct status claim_and_run(struct run *r)
+static struct status make_work(struct run *r)
 {
     const struct document_store_config *c = r->config;
-    r->report->total_bytes = r->corpus.files.total_bytes;
-    r->n_stores = c->common.output_dir != NULL ? 1 + (c->holdout_fraction > 0)
-                  : c->source.n_json_keys > 1  ? c->source.n_json_keys
-                                               : 1;
-    TRY(check_tokenizer(c));
-    plan_heldout(r);
-    for (int i = 0; i < r->n_stores; i++) {
-        TRY(claim_output(r, i));
-    }
-    if (!c->common.dry_run) {
-        return read_and_write(r);
-    }
+    const char *directory = c->common.output_dir;
+    r->work = (struct pass_work){.output = directory != NULL ? directory : c->output_prefix,
+                                 .inputs = &r->corpus.files,
+                                 .settings = c->settings,
+                                 .overwrite = c->overwrite,
+                                 .resume = c->resume,
+                                 .check_outputs = check_outputs_new,
+                                 .context = r};
+    TRY(file_make_path(r->work.directory, "%s", r->stores[0].output.work));
+    return directory == NULL ? status_ok() : file_make_path(r->work.done, "%s/.prepared.json", directory);
+}
+
+/* ---- what writes nothing ---- */
+
+static struct status tell_plan(const struct run *r)
+{
+    const struct document_store_config *c = r->config;
     if (c->cleaning.drop_duplicates || c->cleaning.drop_near_duplicates) {
         enum { SHORT_DOCUMENT = 512 };
         double n = (double)r->corpus.files.total_bytes / SHORT_DOCUMENT;
@@ -358,6 +529,33 @@ static struct status claim_and_run(struct run *r)
     return status_ok();
 }
 
+static struct status claim_and_run(struct run *r)
+{
+    const struct document_store_config *c = r->config;
+    r->report->total_bytes = r->corpus.files.total_bytes;
+    r->n_stores = c->common.output_dir != NULL ? 1 + (c->holdout_fraction > 0)
+                  : c->source.n_json_keys > 1  ? c->source.n_json_keys
+                                               : 1;
+    plan_heldout(r);
+    for (int i = 0; i < r->n_stores; i++) {
+        TRY(claim_output(r, i));
+    }
+    FAIL_IF(c->append_end && c->tokenizer->special[SPECIAL_END] < 0, STATUS_USAGE,
+            "--append_eod: no file of the tokenizer says which token ends a document (eos_token of "
+            "tokenizer_config.json); name it by --eod_token");
+    if (c->common.dry_run) {
+        TRY(c->resume ? status_ok() : check_outputs_new(r));
+        return tell_plan(r);
+    }
+    stop_install();
+    stop_begin_work();
+    if (c->check) {
+        return read_text(r);
+    }
+    TRY(make_work(r));
+    return run_stages(r);
+}
+
 struct status document_store_write(struct pass_report *report, const struct document_store_config *c)
 {
     struct run *r = calloc(1, sizeof *r);
@@ -366,10 +564,10 @@ struct status document_store_write(struct pass_report *report, const struct docu
     *report = (struct pass_report){0};
     r->config = c;
     r->report = report;
+    r->state = &report->read;
     for (int i = 0; i < SOURCE_MOST_KEYS; i++) {
         r->stores[i].output.lock.fd = -1;
     }
-    r->start_ns = clock_ns();
     r->progress = progress_begin(!c->common.dry_run);
     source.keeps_layout = source.leaves_out_others = true;
     struct status s = corpus_open(&r->corpus, c->inputs, c->n_inputs, source);
@@ -379,6 +577,7 @@ struct status document_store_write(struct pass_report *report, const struct docu
         id_list_fini(&r->stores[i].ids);
     }
     corpus_close(&r->corpus);
+    buf_fini(&r->memory);
     free(r);
     return s;
 }

@@ -5,8 +5,8 @@
  * DIR/heldout.
  *
  * The rule: plain text and JSON are encoded as they are; the same text, tokenizer and flags give the same
- * bytes on any number of threads; a text without tokens writes nothing; files have their names only when
- * they are complete. */
+ * bytes on any number of threads and however often a run was interrupted; a text without tokens writes
+ * nothing; files have their names only when they are complete. */
 #ifndef KILN_CORPUS_DOCUMENT_STORE_H
 #define KILN_CORPUS_DOCUMENT_STORE_H
 
@@ -41,13 +41,16 @@ struct document_store_config {
     /* Shuffle of the documents of each store.  The stores share its memory; its expected_bytes are not
      * read. */
     struct document_shuffle_config shuffle;
-    bool overwrite;
-    bool check; /* nothing is written, but all of the input is read; dry_run lists it */
+    bool overwrite, resume;
+    double save_seconds; /* time between two saved states */
+    json_t *settings;    /* that decide the bytes of the output, for `resume`; borrowed */
+    bool check;          /* nothing is written, but all of the input is read; dry_run lists it */
 };
 
 /* Fills in the report, also as far as a failed run came.  STATUS_USAGE: the output is there already, or is an
  * input, or the tokenizer has no end token.  STATUS_DATA, naming file and line: one bad line too many, or no
- * document at all; STATUS_PREEMPTED after a signal.  Then nothing is left. */
+ * document at all: then nothing is left.  After STATUS_PREEMPTED, a signal, and whenever writing fails, the
+ * last saved state is beside the outputs, in PREFIX.unfinished. */
 struct status document_store_write(struct pass_report *report, const struct document_store_config *config);
 
 /* Writes PREFIX.bin, .idx and .json of the stores of `prefixes`: one after the other, as

@@ -5,13 +5,13 @@
 #include "core/progress.h"
 #include "core/stop.h"
 #include "corpus/dump_index.h"
+#include "corpus/pass_work.h"
 #include "corpus/sentence_learning.h"
 #include "io/dir_lock.h"
 #include "task/prepare_outputs.h"
 #include "task/prepare_plan.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static const double SAMPLE_SECONDS = 1;
 
@@ -24,105 +24,13 @@ static const double SAMPLED_BYTES_PER_SECOND = 10e9;
 struct run {
     const struct prepare_config *config;
     struct corpus *corpus;
-    char work[FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepare */
-    char what[FILE_PATH_BYTES]; /* run.json in .prepare */
-    /* OUTPUT_DIR/.prepared.json: the run.json of the outputs that are there */
-    char done[FILE_PATH_BYTES];
+    struct pass_work work; /* OUTPUT_DIR/.prepare */
     struct pass_state at;
 };
 
-/* ---- .prepare ---- */
-
-static struct status remove_if_there(const char *path)
+static struct status check_outputs(void *config)
 {
-    return file_exists(path) ? file_remove_tree(path) : status_ok();
-}
-
-/* A run that is killed meanwhile leaves all of .prepare, or a temporary's name. */
-static struct status remove_work(const struct run *r)
-{
-    return file_exists(r->work) ? temporary_remove_directory(r->work) : status_ok();
-}
-
-/* Replaces .prepare, if there is one, by one that has only run.json. */
-static struct status put_new(struct run *r)
-{
-    struct temporary t;
-    char what[TEMPORARY_PATH_BYTES + 16];
-    TRY(temporary_create_directory(&t, r->work));
-    snprintf(what, sizeof what, "%s/run.json", t.path);
-    struct status s = pass_state_write_run(what, r->config->settings, &r->corpus->files);
-    s = failed(s) ? s : temporary_put_directory(&t, r->work);
-    if (failed(s)) {
-        temporary_remove(&t);
-    }
-    return s;
-}
-
-static struct status begin_anew(struct run *r)
-{
-    r->at = (struct pass_state){0};
-    FAIL_IF(file_exists(r->work) && !file_exists(r->what) && rmdir(r->work) != 0, STATUS_USAGE,
-            "%s exists, but kiln did not make it: remove it, or choose another place", r->work);
-    return put_new(r);
-}
-
-static double percent_done(const struct run *r)
-{
-    return 100 * (double)r->at.done_bytes / (double)r->corpus->files.total_bytes;
-}
-
-/* Begins anew without a state, unless the run to resume was killed when it was already done. */
-static struct status begin_without_state(struct run *r, bool *is_done)
-{
-    const struct prepare_config *c = r->config;
-    struct status s = prepare_outputs_check(c);
-    *is_done = failed(s) && c->resume && file_exists(r->done) &&
-               !failed(pass_state_check_run(r->done, c->settings, &r->corpus->files));
-    if (*is_done) {
-        log_info("%s already has all output of these flags and inputs", c->common.output_dir);
-        return remove_work(r);
-    }
-    TRY(s);
-    if (c->resume) {
-        log_info("nothing to resume in %s: starting from the beginning", c->common.output_dir);
-    }
-    return begin_anew(r);
-}
-
-/* Continues what an earlier run left in .prepare, or begins anew. */
-static struct status begin(struct run *r, bool *is_done)
-{
-    const struct prepare_config *c = r->config;
-    bool found;
-    *is_done = false;
-    temporary_clean(r->work);
-    if (c->overwrite && !c->resume) {
-        TRY(prepare_outputs_check(c));
-        return begin_anew(r);
-    }
-    struct status s = pass_state_load(&r->at, r->work, &found);
-    if (failed(s)) {
-        return status_error(s.code, "%s; --overwrite starts over", s.message);
-    }
-    FAIL_IF(found && !c->resume, STATUS_USAGE,
-            "%s holds an unfinished run, after %.1f %% of the text: --resume continues it, --overwrite "
-            "starts over",
-            r->work, percent_done(r));
-    if (!found) {
-        return begin_without_state(r, is_done);
-    }
-    TRY(pass_state_check_run(r->what, c->settings, &r->corpus->files));
-    TRY(r->at.stage >= PASS_MADE ? status_ok() : prepare_outputs_check(c));
-    log_info("resumed after %.1f %% of the text", percent_done(r));
-    return status_ok();
-}
-
-static struct status save_stage(struct run *r, enum pass_stage stage)
-{
-    struct buf nothing = {0};
-    r->at.stage = stage;
-    return pass_state_save(&r->at, r->work, &nothing);
+    return prepare_outputs_check(config);
 }
 
 /* ---- the stages ---- */
@@ -133,7 +41,7 @@ static struct status learn_and_read(struct run *r, struct store_pass_report *rep
     struct punkt punkt = {0};
     struct store_pass_config pass = r->config->pass;
     bool splits = pass.tokenizer != NULL && !pass.one_sentence_per_line;
-    pass.directory = r->work;
+    pass.directory = r->work.directory;
     pass.punkt = &punkt;
     struct status s = status_ok();
     if (splits) {
@@ -209,7 +117,7 @@ static struct status write_set(struct run *r, const struct prepare_set *set)
     struct shard_writer_report reports[STORE_COUNT];
     struct shard_set_config shards = set->shards;
     TRY(prepare_outputs_set_path(directory, r->config, set));
-    shards.store_dir = r->work;
+    shards.store_dir = r->work.directory;
     shards.directory = directory;
     shards.keeps_existing = true;
     TRY(shard_set_write(&shards, reports));
@@ -225,33 +133,24 @@ static struct status write_sets(struct run *r)
     for (int i = 0; i < r->config->n_sets; i++) {
         TRY(write_set(r, &r->config->sets[i]));
     }
-    return save_stage(r, PASS_MADE);
+    return pass_work_save_stage(&r->work, &r->at, PASS_MADE);
 }
 
 static struct status move_outputs(struct run *r)
 {
     if (r->at.stage < PASS_MOVING) {
-        TRY(remove_if_there(r->done));
+        TRY(file_exists(r->work.done) ? file_remove_tree(r->work.done) : status_ok());
         TRY(prepare_outputs_remove_old(r->config));
-        TRY(save_stage(r, PASS_MOVING));
+        TRY(pass_work_save_stage(&r->work, &r->at, PASS_MOVING));
     }
     TRY(prepare_outputs_move(r->config));
-    TRY(pass_state_write_run(r->done, r->config->settings, &r->corpus->files));
-    return remove_work(r);
-}
-
-/* Whether a later run can resume, from the state that is then in `r`. */
-static bool can_resume(struct run *r, struct status s)
-{
-    bool found = false;
-    bool may = s.code == STATUS_PREEMPTED || s.code == STATUS_IO || s.code == STATUS_MEMORY;
-    return may && !failed(pass_state_load(&r->at, r->work, &found)) && found;
+    return pass_work_end(&r->work);
 }
 
 static struct status run_stages(struct run *r)
 {
     bool is_done;
-    TRY(begin(r, &is_done));
+    TRY(pass_work_begin(&r->work, &r->at, &is_done));
     if (is_done) {
         return status_ok();
     }
@@ -260,16 +159,8 @@ static struct status run_stages(struct run *r)
     struct status s = read_text(r);
     s = failed(s) ? s : write_sets(r);
     s = failed(s) ? s : move_outputs(r);
-    if (failed(s) && !can_resume(r, s)) {
-        if (was_resumed) { /* the work of earlier runs is not ours to remove */
-            return s;
-        }
-        struct status removed = remove_work(r);
-        if (failed(removed)) {
-            log_warning("%s", removed.message);
-        }
-    } else if (failed(s)) {
-        log_info("%s is kept: --resume continues from %.1f %% of the text", r->work, percent_done(r));
+    if (failed(s)) {
+        pass_work_keep(&r->work, &r->at, s, was_resumed);
     }
     return s;
 }
@@ -331,12 +222,19 @@ static struct status tell_plan(const struct prepare_config *c, const struct corp
     return prepare_plan_check_disk(&plan, c);
 }
 
-static void make_paths(struct run *r)
+/* check_place has found the paths short enough. */
+static void make_work(struct run *r)
 {
-    const char *d = r->config->common.output_dir;
-    snprintf(r->work, sizeof r->work, "%s/" PREPARE_WORK_NAME, d);
-    snprintf(r->what, sizeof r->what, "%s/" PREPARE_WORK_NAME "/run.json", d);
-    snprintf(r->done, sizeof r->done, "%s/.prepared.json", d);
+    const struct prepare_config *c = r->config;
+    r->work = (struct pass_work){.output = c->common.output_dir,
+                                 .inputs = &r->corpus->files,
+                                 .settings = c->settings,
+                                 .overwrite = c->overwrite,
+                                 .resume = c->resume,
+                                 .check_outputs = check_outputs,
+                                 .context = (void *)c};
+    snprintf(r->work.directory, FILE_PATH_BYTES, "%s/" PREPARE_WORK_NAME, c->common.output_dir);
+    snprintf(r->work.done, FILE_PATH_BYTES, "%s/.prepared.json", c->common.output_dir);
 }
 
 static double sample_seconds(uint64_t n_bytes)
@@ -349,7 +247,7 @@ static struct status plan_and_run(const struct prepare_config *c, struct corpus 
 {
     struct prepare_plan plan;
     struct run r = {.config = c, .corpus = corpus};
-    make_paths(&r); /* check_place has found them short enough */
+    make_work(&r);
     if (!c->resume) {
         TRY(c->overwrite ? status_ok() : prepare_outputs_check(c));
         TRY(prepare_plan_make(&plan, c, corpus, sample_seconds(corpus->files.total_bytes)));

@@ -75,7 +75,7 @@ for flag in tokenizer_type=GPT2BPETokenizer json_keys=a shuffle_memory_mb=5; do
     expect 64 "--${flag%=*} needs --format gpt" "$kiln" prepare --input bad.jsonl --vocab_file v --output_dir o "--$flag"
 done
 # no flag of the other formats is passed over in silence
-for flag in drop_repeated_lines=1 max_seq_length=7 dupe_factor=2 masked_lm_prob=0.3 n_shards=3 resume do_lower_case; do
+for flag in drop_repeated_lines=1 max_seq_length=7 dupe_factor=2 masked_lm_prob=0.3 n_shards=3 do_lower_case; do
     expect 64 " cannot be combined with --format gpt" "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x "--$flag"
 done
 expect 64 'both name the text' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --text_field body --json_keys a

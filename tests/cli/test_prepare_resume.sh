@@ -3,6 +3,7 @@
 # text, bzip2 and a dump, on 1, 2 and 3 threads, with every kind of output and with cleaning.  A signal saves at once.  What
 # has changed meanwhile is refused by name.  FIRST and FACTOR in the environment try other calls, and more of them.
 . "$(dirname "$0")/begin.sh"
+golden=$(realpath "$(dirname "$0")/../golden/documents")
 cd "$dir"
 
 # A corpus of a few MB: documents of random words, some of them twice, some with a line that all share.
@@ -47,14 +48,16 @@ prepare()
 {
     local threads=$1 input=$2 out=$3
     shift 3
-    OMP_NUM_THREADS=$threads "$kiln" prepare --input "$input" --vocab_file vocab.txt --do_lower_case --holdout_fraction \
-        0.1 --output_dir "$out" --save_seconds 0.05 "$@"
+    local vocab=(--vocab_file vocab.txt --do_lower_case)
+    [[ " $* " != *" gpt "* ]] || vocab=(--vocab_file "$golden/vocab.json" --merge_file "$golden/merges.txt")
+    OMP_NUM_THREADS=$threads "$kiln" prepare --input "$input" "${vocab[@]}" --holdout_fraction 0.1 --output_dir "$out" \
+        --save_seconds 0.05 "$@"
 }
 
 # what a run told of the text, without times
 told() { sed -n 's/, in [0-9].*//; /^read /p; /^pages/p; /left out/p; /^[^ ]*jsonl:/s/.*jsonl//p' "$1"; }
 
-same() { diff -r -x .lock "$1" "$2" >diff || fail "$2 differs from $1: $(head -3 diff)"; }
+same() { diff -r -x '.*lock' "$1" "$2" >diff || fail "$2 differs from $1: $(head -3 diff)"; }
 
 # interrupted INPUT OUT FLAGS...: the first run is killed at its first call on the output; the next goes on and gets SIGTERM, which saves,
 # at the third; the next is killed at the ninth ..., on 1 to 3 threads in turn, until a run ends before it
@@ -70,7 +73,7 @@ interrupted()
         0) ;;
         75 | 137 | 143) # the last is SIGTERM before kiln handles it
             stopped=$((stopped + 1))
-            [ ! -e "$out/.prepare/state.json" ] || saved=$((saved + 1)) ;;
+            [ -z "$(ls "$out"/.prepare/state.json "$out"/train.unfinished/state.json 2>/dev/null)" ] || saved=$((saved + 1)) ;;
         *) fail "${kinds[runs % 2]} at call $n gave $status: $(cat log)" ;;
         esac
         runs=$((runs + 1)) n=$((n * ${FACTOR:-3}))
@@ -79,7 +82,7 @@ interrupted()
     echo "$input: stopped $stopped times, with a state $saved times"
     same whole "$out"
     told log | diff wanted - >diff || grep -q 'already has all' log || fail "other counts: $(cat diff)"
-    [ ! -e "$out/.prepare" ] || fail ".prepare remains"
+    [ -z "$(ls -d "$out"/.prepare "$out"/*.unfinished* 2>/dev/null)" ] || fail "something remains: $(ls -a "$out")"
     rm -rf "$out"
 }
 
@@ -104,6 +107,15 @@ for input in "${inputs[@]}"; do
     [ -s whole/documents.jsonl ] && [ -s whole/heldout.json ] || fail "$input: outputs are missing"
     interrupted $input again "${flags[@]}"
     rm -rf whole.* whole
+done
+
+# whole documents for decoders, whose hashes, held-out parts and piece of a document continue too
+gpt=(--format gpt --append_eod --drop_duplicates --drop_near_duplicates --keep_script latin)
+for input in folder dump.xml lines.json.gz; do
+    prepare 1 $input whole "${gpt[@]}" 2>log || fail "$(cat log)"
+    told log >wanted
+    interrupted $input again "${gpt[@]}"
+    rm -r whole
 done
 
 # text of another encoding is read from its beginning again

@@ -35,8 +35,9 @@ static const struct option options[] = {
                       "directory as `transformers` writes it, a file of PyTorch, or the prefix of a "
                       "TensorFlow checkpoint"),
     MODEL_ROW,
-    OPTION_STRING_ROW("vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",
-                      "vocab.txt of the data; default: the one in --input_dir, or beside it"),
+    OPTION_STRING_ROW(
+        "vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",
+        "vocab.txt or tokenizer.json of the data; default: the one in --input_dir, or beside it"),
     OPTION_STRING_ROW(
         "eval_input_dir", PRETRAIN(eval_input_dir), NULL, "DIR",
         "token store or .hdf5 files to evaluate on, instead of the held-out part of --input_dir"),
@@ -325,8 +326,9 @@ const struct command command_pretrain = {
     .details = "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from "
                "HDF5 files of the replaced scripts. A --config_file of GPT-2 or BLOOM (\"model_type\": "
                "\"gpt2\" or \"bloom\") trains a decoder on the next token, from a store in "
-               "Megatron-LM's format (PREFIX.bin and PREFIX.idx in --input_dir); --vocab_file is its "
-               "tokenizer.json. Phase 1 trains on short sequences; phase 2 (--phase2) continues with "
+               "Megatron-LM's format (PREFIX.bin and PREFIX.idx in --input_dir), with the tokenizer that "
+               "stands there, or "
+               "--vocab_file. Phase 1 trains on short sequences; phase 2 (--phase2) continues with "
                "longer ones, another batch and rate.  Ctrl-C, SIGTERM or SIGHUP saves and ends with "
                "exit code 75; the same command with --resume_from_checkpoint continues as if it had "
                "never stopped.",

@@ -24,7 +24,9 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
 {
     int64_t rows = o->kind->family->sizes(config).vocab_size, n = in->tokenizer.n;
     FAIL_IF(n == 0 && rows == 0, STATUS_USAGE,
-            "there is neither \"vocab_size\" in %s nor a vocab.txt in or beside %s; give --vocab_file",
+            "there is neither \"vocab_size\" in %s nor a vocab.txt in or beside %s, nor a tokenizer.json in "
+            "it; give "
+            "--vocab_file",
             pretrain_config_name(o), o->input_dir);
     rows = rows == 0 ? int_round_up(n, int_larger(o->vocab_multiple, 1)) : rows;
     FAIL_IF(rows < n, STATUS_DATA,
@@ -72,18 +74,6 @@ static struct status create_model(struct pretrain_inputs *in, const struct pretr
     return o->kind->family->create(&in->model, in->config, o->kind->task(o));
 }
 
-/* The vocabulary in a checkpoint, whose files are those of one kind of tokenizer. */
-static struct status find_in_checkpoint(char path[FILE_PATH_BYTES], bool *found, const char *checkpoints,
-                                        int64_t step)
-{
-    static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !*found; i++) {
-        TRY(checkpoint_path(path, "%s/ckpt_%lld/%s", checkpoints, (long long)step, names[i]));
-        *found = file_has_bytes(path);
-    }
-    return status_ok();
-}
-
 /* Opens the vocabulary of the newest checkpoint of the run that is resumed. */
 static struct status find_own_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool *found)
 {
@@ -96,7 +86,10 @@ static struct status find_own_vocab(struct pretrain_inputs *in, const struct pre
     TRY(own_files_checkpoints(checkpoints, o->run.common.output_dir, pretrain_tuning_command(o)));
     struct status s = checkpoint_dir_list(&list, checkpoints, "ckpt_");
     for (int i = 0; i < list.n && !*found && !failed(s); i++) {
-        s = find_in_checkpoint(in->vocab_path, found, checkpoints, list.steps[i]);
+        char checkpoint[CHECKPOINT_PATH_BYTES];
+        s = checkpoint_path(checkpoint, "%s/ckpt_%lld", checkpoints, (long long)list.steps[i]);
+        s = failed(s) ? s : tokenizer_open_find_any(in->vocab_path, found, checkpoint);
+        *found = *found && file_has_bytes(in->vocab_path); /* that of an unknown vocabulary is empty */
     }
     free(list.steps);
     return failed(s) || !*found ? s : tokenizer_open_beside(&in->tokenizer, in->vocab_path);
@@ -116,7 +109,8 @@ static struct status find_vocab_beside(struct pretrain_inputs *in, const struct 
     }
     in->vocab_path[0] = '\0';
     tokenizer_open_unknown(&in->tokenizer);
-    log_warning("there is no vocab.txt in or beside %s: checkpoints will have an empty one; give "
+    log_warning("there is no vocab.txt in or beside %s, nor a tokenizer.json in it: checkpoints will have an "
+                "empty one; give "
                 "--vocab_file now, when you resume, or to the commands that read the model",
                 o->input_dir);
     return status_ok();

@@ -301,11 +301,21 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     return input_frame_check(&t->frame, t->n, directory);
 }
 
+struct status tokenizer_open_find_any(char path[FILE_PATH_BYTES], bool *found, const char *directory)
+{
+    static const char *const names[] = {"tokenizer.json", "vocab.json"};
+    TRY(tokenizer_open_find(path, found, directory));
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !*found; i++) {
+        TRY(find_file(path, found, directory, names[i]));
+    }
+    return status_ok();
+}
+
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
                                   const char *directory)
 {
     char parent[FILE_PATH_BYTES];
-    TRY(tokenizer_open_find(path, found, directory));
+    TRY(tokenizer_open_find_any(path, found, directory));
     if (!*found && snprintf(parent, sizeof parent, "%s/..", directory) < FILE_PATH_BYTES) {
         TRY(tokenizer_open_find(path, found, parent));
     }

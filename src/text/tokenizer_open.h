@@ -28,12 +28,15 @@ struct status tokenizer_open_flags(struct tokenizer *t, const struct vocab_flags
  * one. */
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
 
-/* The vocabulary file of a directory; if there is none, *found is false and the path is the one that was
+/* vocab.txt of a directory; if there is none, *found is false and the path is the one that was
  * looked for.  STATUS_USAGE: the path is too long. */
 struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
-/* The tokenizer of shards: of the vocabulary file in their directory or next to it, where `kiln prepare` puts
- * it.  *found is false, and `t` is not opened, if there is none; `path` gets its name. */
+/* The same for the file of any kind of tokenizer: vocab.txt, tokenizer.json or vocab.json. */
+struct status tokenizer_open_find_any(char path[FILE_PATH_BYTES], bool *found, const char *directory);
+
+/* The tokenizer of data for training: of the file in their directory, where `kiln prepare` puts it, or of a
+ * vocab.txt next to it.  *found is false, and `t` is not opened, if there is none; `path` gets its name. */
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
                                   const char *directory);
 

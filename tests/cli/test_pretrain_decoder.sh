@@ -34,11 +34,13 @@ for name in gpt2 bloom; do
         grep -aq "$tag" "$dir/$name"/worker_0/events.out.tfevents.* || fail "TensorBoard has no $tag of $name"
     done
     train $name $name-cut --steps_this_run 25 >/dev/null 2>&1
-    if [ $name = gpt2 ]; then # the vocabulary is that of the run's own checkpoint
+    if [ $name = gpt2 ]; then # without one beside the data the vocabulary is that of the run's own checkpoint
+        mv "$dir/store/tokenizer.json" "$dir/aside.json"
         "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name-cut" \
             --max_seq_length 32 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 60 --optimizer adamw --learning_rate 1e-2 \
             --warmup_proportion 0.1 --eval_steps 60 --disable_progress_bar --resume_from_checkpoint >"$dir/log" 2>&1
         grep -q "vocabulary: $dir/gpt2-cut/ckpt_25/tokenizer.json" "$dir/log" || fail "no own vocabulary: $(cat "$dir/log")"
+        mv "$dir/aside.json" "$dir/store/tokenizer.json"
     else
         train $name $name-cut --resume_from_checkpoint >/dev/null 2>&1
     fi

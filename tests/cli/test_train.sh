@@ -23,6 +23,10 @@ done
 expect 0 '' "$kiln" generate --model "$dir/gpt/model" --prompt 'the king' --max_new_tokens 4
 expect 0 '' "$kiln" fill --model "$dir/bert/model" 'the old [MASK] .'
 
+# whose stores have their tokenizer beside them
+expect 0 "vocabulary: $dir/gpt/data/tokenizer.json" "$kiln" pretrain --input_dir "$dir/gpt/data" --config_file "$dir/gpt/data/config.json" \
+    --output_dir "$dir/bare" --max_seq_length 32 --train_batch_size 2 --max_steps 1 --eval_steps 0
+
 # the commands that it prints are those that a user can type
 sed -n 's/^== kiln vocab //p' "$dir/err" >"$dir/line"
 expect 0 '== kiln pretrain' "$kiln" train "$dir/texts" --output_dir "$dir/dry" --dry-run

@@ -31,7 +31,7 @@ struct vocab_args {
     int64_t min_frequency;
     int64_t limit_alphabet;
     double alphabet_coverage;
-    bool replace_invalid_utf8, allow_truncated_input, keep_layout;
+    bool replace_invalid_utf8, allow_truncated_input, keep_layout, skip_other_files;
     bool overwrite;
     struct command_flags common;
 };
@@ -63,6 +63,7 @@ static const struct option options[] = {
                       "choose how files hold documents, as for kiln prepare"),
     OPTION_STRING_ROW("text_field", offsetof(struct vocab_args, text_field), "text", "NAME",
                       "json: name of the field that has the text"),
+    SKIP_OTHER_FILES_ROW(offsetof(struct vocab_args, skip_other_files)),
     OPTION_FLAG_ROW("keep_layout", offsetof(struct vocab_args, keep_layout),
                     "bpe: count white space, indentation and blank lines, which stores of whole documents "
                     "keep, and leave out files of directories that are not text"),
@@ -389,7 +390,7 @@ static struct status run(const void *args, int n_positional, const char *const *
                                .allow_truncated = a->allow_truncated_input,
                                .text_field = a->text_field,
                                .keeps_layout = a->keep_layout,
-                               .leaves_out_others = a->keep_layout,
+                               .leaves_out_others = a->keep_layout || a->skip_other_files,
                                .encoding = a->encoding};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
     struct corpus c;

@@ -24,7 +24,7 @@ struct prepare_args {
     const char *keep_script, *keep_fields, *dataset;
     struct prepare_documents_args documents;
     bool one_sentence_per_line;
-    bool replace_invalid_utf8, allow_truncated_input, keep_gutenberg, keep_layout;
+    bool replace_invalid_utf8, allow_truncated_input, keep_gutenberg, keep_layout, skip_other_files;
     bool overwrite, resume;
     bool check, json;
     struct command_flags common;
@@ -81,6 +81,7 @@ static const struct option options[] = {
     ENCODING_ROW(AT(encoding), "--input"),
     ALLOW_TRUNCATED_ROW(AT(allow_truncated_input)),
     REPLACE_INVALID_ROW(AT(replace_invalid_utf8)),
+    SKIP_OTHER_FILES_ROW(AT(skip_other_files)),
     OPTION_FLAG_ROW("keep_gutenberg", AT(keep_gutenberg),
                     "text: keep what Project Gutenberg puts before and after a book"),
     OPTION_FLAG_ROW("overwrite", AT(overwrite),
@@ -383,7 +384,8 @@ static struct status choose_fields(const struct prepare_args *a, struct prepare_
     }
     o->kept_fields = keys->list;
     o->n_kept_fields = keys->n;
-    o->keeps_layout = o->leaves_out_others = a->keep_layout;
+    o->keeps_layout = a->keep_layout;
+    o->leaves_out_others = a->keep_layout || a->skip_other_files;
     return status_ok();
 }
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* realpath */
 /* kiln train: from texts to a model with one command.  It looks at the text and the machine, chooses what
  * cmd/train_choice says, and runs the other commands in order, each of which it prints; so that whoever wants
  * more can go on with them.
@@ -10,13 +9,11 @@
 #include "cmd/input_paths.h"
 #include "cmd/settings.h"
 #include "cmd/train_kinds.h"
+#include "cmd/train_state.h"
 #include "core/clock.h"
-#include "core/hash.h"
 #include "core/log.h"
 #include "core/words.h"
-#include "corpus/input_files.h"
 #include "data/store_check.h"
-#include "io/dir_lock.h"
 #include "io/json_file.h"
 #include "io/token_store.h"
 #include "ops/backend.h"
@@ -69,8 +66,9 @@ struct train_run {
     const struct train_kind *kind;
     const char *const *texts; /* [n_texts] */
     int n_texts;
-    char data[FILE_PATH_BYTES], state_path[FILE_PATH_BYTES], vocab[FILE_PATH_BYTES];
-    json_t *state;      /* the contents of train.json */
+    struct train_state state;
+    const char *data; /* the state's */
+    char vocab[FILE_PATH_BYTES];
     int64_t text_bytes; /* size of the files */
     double flops_per_s; /* products in the faster dtype */
     bool bf16;          /* it is bf16 */
@@ -78,8 +76,6 @@ struct train_run {
     struct train_facts facts;
     struct train_choice choice;
 };
-
-/* ---- train.json ---- */
 
 static json_t *flags_of(const struct train_args *a)
 {
@@ -89,65 +85,6 @@ static json_t *flags_of(const struct train_args *a)
     }
     return json_pack("{s:s, s:f, s:I, s:b, s:o}", "kind", a->kind, "hours", a->hours, "seed",
                      (json_int_t)a->seed, "do_lower_case", a->do_lower_case, "prompts", prompts);
-}
-
-/* The names, sizes and times of the files say whether it is the same text. */
-static struct status look_at_text(struct train_run *r, json_t **text)
-{
-    struct input_files files;
-    uint64_t hash = 0;
-    char hex[24];
-    TRY(input_files_list(&files, r->texts, r->n_texts));
-    for (int64_t i = 0; i < files.n; i++) {
-        const struct input_file *f = &files.files[i];
-        char *path = realpath(f->path, NULL); /* so that it is the same from any directory */
-        const char *name = path != NULL ? path : f->path;
-        uint64_t parts[] = {hash, hash_fnv1a(name, strlen(name)), f->n_bytes, (uint64_t)f->changed_ns};
-        hash = hash_fnv1a(parts, sizeof parts);
-        free(path);
-    }
-    r->text_bytes = (int64_t)files.total_bytes;
-    snprintf(hex, sizeof hex, "%016" PRIx64, hash);
-    *text = json_pack("{s:I, s:I, s:s}", "files", (json_int_t)files.n, "bytes", (json_int_t)r->text_bytes,
-                      "hash", hex);
-    input_files_fini(&files);
-    return status_ok();
-}
-
-static struct status write_state(const struct train_run *r)
-{
-    return r->args->common.dry_run ? status_ok() : json_file_write(r->state_path, json_incref(r->state));
-}
-
-static bool is_done(const struct train_run *r, const char *step)
-{
-    return json_object_get(json_object_get(r->state, "done"), step) != NULL;
-}
-
-/* Reads train.json, if there is one: it must be of this text and these flags.  Else begins it. */
-static struct status open_state(struct train_run *r)
-{
-    json_t *text, *flags = flags_of(r->args);
-    struct status s = look_at_text(r, &text);
-    if (failed(s)) {
-        json_decref(flags);
-        return s;
-    }
-    if (!file_exists(r->state_path)) {
-        r->state = json_pack("{s:o, s:o, s:{}}", "text", text, "flags", flags, "done");
-        return write_state(r);
-    }
-    s = json_read_object(&r->state, r->state_path);
-    bool same_text = failed(s) || json_equal(json_object_get(r->state, "text"), text),
-         same_flags = failed(s) || json_equal(json_object_get(r->state, "flags"), flags);
-    json_decref(text);
-    json_decref(flags);
-    TRY(s);
-    FAIL_IF(!same_text || !same_flags, STATUS_USAGE,
-            "--output_dir %s has a model of %s: give another --output_dir, or the command that began it",
-            r->args->common.output_dir,
-            same_text ? "other flags" : "another text, or of files that have changed");
-    return status_ok();
 }
 
 /* ---- steps ---- */
@@ -164,12 +101,11 @@ static void print_command(const struct command *c, const struct words *w)
 static struct status run_step(struct train_run *r, const struct command *c, struct words *w)
 {
     struct status s = words_status(w);
-    if (!failed(s) && !is_done(r, c->name)) {
+    if (!failed(s) && !train_state_is_done(&r->state, c->name)) {
         print_command(c, w);
         s = r->args->common.dry_run ? status_ok() : command_run(c, w->n, w->list);
         if (!failed(s)) {
-            json_object_set_new(json_object_get(r->state, "done"), c->name, json_true());
-            s = write_state(r);
+            s = train_state_set_done(&r->state, c->name);
         }
     }
     words_fini(w);
@@ -307,20 +243,21 @@ static void tell_choice(const struct train_run *r)
 /* Chooses once; a later start continues with the same. */
 static struct status choose(struct train_run *r)
 {
-    json_t *seconds = json_object_get(r->state, "seconds"), *flops = json_object_get(r->state, "flops");
+    json_t *seconds = json_object_get(r->state.root, "seconds"),
+           *flops = json_object_get(r->state.root, "flops");
     struct train_facts *f = &r->facts;
     if (flops == NULL) {
         TRY(measure_machine(r));
         double left =
             r->args->hours * 3600 * 0.97 - clock_since_s(r->start_ns) - 5; /* the end takes some seconds */
-        json_object_set_new(r->state, "seconds", json_real(fmax(floor(left), 2)));
-        json_object_set_new(r->state, "flops", json_real(r->flops_per_s));
-        json_object_set_new(r->state, "bf16", json_boolean(r->bf16));
-        seconds = json_object_get(r->state, "seconds");
-        flops = json_object_get(r->state, "flops");
+        json_object_set_new(r->state.root, "seconds", json_real(fmax(floor(left), 2)));
+        json_object_set_new(r->state.root, "flops", json_real(r->flops_per_s));
+        json_object_set_new(r->state.root, "bf16", json_boolean(r->bf16));
+        seconds = json_object_get(r->state.root, "seconds");
+        flops = json_object_get(r->state.root, "flops");
     }
     r->flops_per_s = json_number_value(flops);
-    r->bf16 = json_is_true(json_object_get(r->state, "bf16"));
+    r->bf16 = json_is_true(json_object_get(r->state.root, "bf16"));
     f->masked = r->kind->masked;
     f->vocab_size = train_choice_vocab_size(r->text_bytes);
     f->flops_per_s = r->flops_per_s;
@@ -328,7 +265,7 @@ static struct status choose(struct train_run *r)
     TRY(count_tokens(r));
     r->choice = train_choice_make(f);
     tell_choice(r);
-    return write_state(r);
+    return train_state_write(&r->state);
 }
 
 /* Dropout is for text that is repeated. */
@@ -412,8 +349,8 @@ static struct status tell_result(const struct train_run *r)
             log_info("held-out text: perplexity %.2f, %.2f times that of counts of n-grams (%.2f)", exp(loss),
                      exp(loss - ngram), exp(ngram));
         } else if (isfinite(loss) && isfinite(words)) {
-            log_info("held-out text: loss %.3f, %.2f below that of word frequencies alone (%.3f)", loss,
-                     words - loss, words);
+            log_info("held-out text: loss %.3f, %.2f %s that of word frequencies alone (%.3f)", loss,
+                     fabs(words - loss), loss < words ? "below" : "above", words);
         }
     }
     run_log_close(&log);
@@ -435,7 +372,6 @@ static void tell_next(const struct train_run *r)
 
 static struct status run_steps(struct train_run *r)
 {
-    TRY(open_state(r));
     TRY(make_vocabulary(r));
     TRY(make_stores(r));
     TRY(choose(r));
@@ -451,16 +387,33 @@ static struct status run_steps(struct train_run *r)
     return status_ok();
 }
 
-static struct status run_locked(struct train_run *r)
+/* Before anything is made: there is text, and the model is not written into it. */
+static struct status look_at_text(struct train_run *r, struct input_files *files)
 {
-    struct dir_lock lock = {.fd = -1};
-    if (!r->args->common.dry_run) {
-        TRY(file_make_directories(r->data));
-        TRY(dir_lock_acquire_beside(&lock, r->state_path));
+    enum { LEAST_BYTES = 2500 }; /* packed, 15 pages take more */
+    TRY(input_files_list(files, r->texts, r->n_texts));
+    r->text_bytes = (int64_t)files->total_bytes;
+    FAIL_IF(r->text_bytes < LEAST_BYTES, STATUS_DATA,
+            "the text has %" PRId64
+            " bytes, and a model needs at least some 15 pages, 20,000 bytes: give more text",
+            r->text_bytes);
+    return input_files_check_output_directory(files, r->texts, r->n_texts, "--output_dir",
+                                              r->args->common.output_dir);
+}
+
+static struct status open_and_run(struct train_run *r)
+{
+    const struct command_flags *c = &r->args->common;
+    struct input_files files = {0};
+    struct status s = look_at_text(r, &files);
+    if (!failed(s)) {
+        s = train_state_open(&r->state, c->output_dir, &files, flags_of(r->args), c->dry_run);
+        r->data = r->state.data;
+        s = failed(s) ? s : file_make_path(r->vocab, "%s/%s", r->data, r->kind->vocab_read);
+        s = failed(s) ? s : run_steps(r);
+        train_state_close(&r->state);
     }
-    struct status s = run_steps(r);
-    json_decref(r->state);
-    dir_lock_release(&lock);
+    input_files_fini(&files);
     if (s.code == STATUS_PREEMPTED) {
         log_info("stopped: the same command continues");
     }
@@ -474,14 +427,11 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct input_paths texts;
     FAIL_IF(a->do_lower_case && !r.kind->masked, STATUS_USAGE,
             "--do_lower_case cannot be with --kind %s, which keeps all bytes", a->kind);
-    TRY(file_make_path(r.data, "%s/data", a->common.output_dir));
-    TRY(file_make_path(r.state_path, "%s/train.json", a->common.output_dir));
-    TRY(file_make_path(r.vocab, "%s/%s", r.data, r.kind->vocab_read));
     TRY(input_paths_init(&texts, a->input, NULL, n_positional, positional));
     r.texts = texts.paths;
     r.n_texts = texts.n;
     struct status s =
-        texts.n > 0 ? run_locked(&r) : status_error(STATUS_USAGE, "no text: give files or folders of text");
+        texts.n > 0 ? open_and_run(&r) : status_error(STATUS_USAGE, "no text: give files or folders of text");
     input_paths_fini(&texts);
     return s;
 }

@@ -55,6 +55,11 @@
     OPTION_FLAG_ROW("replace_invalid_utf8", at,                                                              \
                     "read invalid UTF-8 as U+FFFD instead of ending with an error")
 
+#define SKIP_OTHER_FILES_ROW(at)                                                                             \
+    OPTION_FLAG_ROW("skip_other_files", at,                                                                  \
+                    "leave out files of folders that are not text, with a warning, instead of ending with "  \
+                    "an error; always so where the layout is kept")
+
 /* Special tokens that stand in the texts of a decoder. */
 #define NO_PARSE_SPECIAL_ROW(at)                                                                             \
     OPTION_FLAG_ROW(                                                                                         \

@@ -57,6 +57,7 @@ static struct status look(struct kinds *k, const struct corpus *corpus)
             k->n_bytes[format][packing] += f->n_bytes;
         }
         source_close(&source);
+        s = s.code == STATUS_DATA && options.leaves_out_others && f->in_directory ? status_ok() : s;
     }
     source_fini(&source);
     return s;

@@ -327,6 +327,9 @@ static const struct option tag_options[] = {
     LABEL_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
     OPTION_CHOICE_ROW("aggregation_strategy", SAY(strategy), "simple", TAG_STRATEGIES,
                       "without --output_dir, make entities of tokens in this way of transformers"),
+    OPTION_INT_ROW("stride", SAY(stride), "-1", -1, 65536,
+                   "without --output_dir, a text that is longer than the model reads is read in windows that "
+                   "have so many tokens in common; -1: a quarter of a window"),
     OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
                       "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
                       "ends in .json or .jsonl; a label may be a number"),

@@ -2,7 +2,6 @@
 
 #include "cmd/standard_streams.h"
 #include "cmd/text_groups.h"
-#include "core/log.h"
 #include "serve/classify_texts.h"
 #include "serve/tag_text.h"
 #include "serve/zero_shot.h"
@@ -182,9 +181,8 @@ label(struct labelling *l, const struct session_flags *session, const struct lab
         l->strategy++; /* it is one of them: a choice */
     }
     s = failed(s) ? s : text_groups_answer(n_texts, texts, answer_group, l);
-    if (!failed(s) && l->n_cut > 0) {
-        log_warning("%lld texts were longer than the %lld tokens that fit, and were cut", (long long)l->n_cut,
-                    (long long)l->session.max_length);
+    if (!failed(s)) {
+        text_groups_warn_cut(l->n_cut, l->session.max_length);
     }
     label_names_fini(&l->labels);
     buf_fini(&l->hypotheses);
@@ -223,7 +221,7 @@ static struct status tag_text(struct labelling *l, const struct text_bytes *text
     struct tag_text_job j;
     struct buf copy = {0}; /* ended by a NUL */
     buf_append(&copy, text->bytes, text->n);
-    struct status s = tag_text_job_make(&j, &l->session, &l->session.scratch, text, -1);
+    struct status s = tag_text_job_make(&j, &l->session, &l->session.scratch, text, l->flags->stride);
     s = failed(s) ? s : packer_answer(&l->session.packer, &j.request);
     json_t *list = failed(s) ? NULL : tag_text_to_json(&j, buf_text(&copy), l->strategy, NULL);
     if (!failed(s) && l->flags->json) {

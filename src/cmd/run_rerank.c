@@ -35,7 +35,7 @@ struct ranking {
     struct buf texts;  /* each ended by a NUL */
     struct buf starts; /* size_t: where each begins */
     struct buf ranked; /* struct class_reading: the label is a text's number, the score its logit */
-    int64_t n;
+    int64_t n, n_cut;
 };
 
 static struct status add_texts(struct ranking *r, const struct classify_job *j,
@@ -67,6 +67,7 @@ static struct status rate_group(void *self, const struct text_bytes *texts, size
         classify_job_make(&j, &r->session, &r->session.scratch, queries, texts, n, TEXT_CUT_END);
     s = failed(s) ? s : packer_answer(&r->session.packer, &j.request);
     s = failed(s) ? s : add_texts(r, &j, texts, n);
+    r->n_cut += j.texts.n_cut;
     classify_job_fini(&j);
     free(queries);
     return s;
@@ -104,6 +105,7 @@ static struct status rank(struct ranking *r, const struct rerank_args *a, int n_
     FAIL_IF(n_labels != 1, STATUS_USAGE, "%s does not rank texts: it has %lld labels, and a reranker has one",
             a->session.model, (long long)n_labels);
     TRY(text_groups_answer(n_texts, texts, rate_group, r));
+    text_groups_warn_cut(r->n_cut, r->session.max_length);
     return print(r, a);
 }
 

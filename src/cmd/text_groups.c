@@ -2,6 +2,7 @@
 
 #include "cmd/rank_lines.h"
 #include "cmd/standard_streams.h"
+#include "core/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,4 +77,12 @@ text_groups_answer(int n_arguments, const char *const *arguments,
     buf_fini(&g->bytes);
     free(g);
     return s;
+}
+
+void text_groups_warn_cut(int64_t n, int64_t max_length)
+{
+    if (n > 0) {
+        log_warning("%lld texts were longer than the %lld tokens that fit, and were cut", (long long)n,
+                    (long long)max_length);
+    }
 }

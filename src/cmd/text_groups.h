@@ -17,4 +17,7 @@ struct status
 text_groups_answer(int n_arguments, const char *const *arguments,
                    struct status (*answer)(void *self, const struct text_bytes *texts, size_t n), void *self);
 
+/* Warns that n texts were cut, if any were, to the length that the model reads. */
+void text_groups_warn_cut(int64_t n, int64_t max_length);
+
 #endif

@@ -54,6 +54,16 @@ say tag tokens --json --aggregation_strategy none "$text" >"$dir/json"
 grep -E '"start":11,"end":12\}\]$' "$dir/json" >/dev/null || fail "places are not in characters: $(cat "$dir/json")"
 say tag tokens "$text" >"$dir/lines"
 [ "$(head -1 "$dir/lines")" = "$text" ] || fail "another text: $(cat "$dir/lines")"
+# a text that is longer than the model reads: tag reads it in windows, of which it can have more; classify and rerank say how many they cut
+long=$(printf 'the king %.0s' $(seq 100))
+for stride in 1 8; do
+    say tag tokens --json --aggregation_strategy none --stride "$stride" "$long" >"$dir/json_$stride"
+    grep -E '"start":8[0-9][0-9],"end":[0-9]+\}\]$' "$dir/json_$stride" >/dev/null || fail "the end of a long text has no label"
+done
+cmp -s "$dir/json_1" "$dir/json_8" && fail "--stride changes nothing"
+expect 64 'is not less than the' "$kiln" tag --model "$dir/tokens" --stride 65536 "$long"
+expect 0 'warning: 1 texts were longer than the' "$kiln" classify --model "$dir/single" "$long" 'the king'
+expect 0 'warning: 1 texts were longer than the' "$kiln" rerank --model "$dir/regression" 'the king' "$long" 'the king'
 say tag tokens --dry_run | grep parameters >/dev/null || fail "no plan"
 
 # files need a place for what is written

@@ -1,5 +1,6 @@
 /* kiln embed: sentence vectors of texts, one JSON array per text. */
 #include "cmd/commands.h"
+#include "cmd/embed_neighbors.h"
 #include "cmd/embed_tokens.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
@@ -16,8 +17,8 @@
 struct embed_args {
     struct session_flags session;
     const char *pooling, *prompt, *prompt_name, *output;
-    int64_t max_length, truncate_dim, layer;
-    bool tokens, normalize, no_normalize, no_prompt, parse_special_tokens;
+    int64_t max_length, truncate_dim, layer, top_k;
+    bool json, tokens, neighbors, normalize, no_normalize, no_prompt, parse_special_tokens;
 };
 
 static const struct option options[] = {
@@ -27,7 +28,8 @@ static const struct option options[] = {
         "output", offsetof(struct embed_args, output), NULL, "FILE",
         "write the vectors into this file of numpy, whose name ends in .npy: fp32, a row for each "
         "text, as they come"),
-    OPTION_IGNORED_ROW("json", "vectors are JSON arrays, one a line"),
+    OPTION_FLAG_ROW("json", offsetof(struct embed_args, json),
+                    "print --neighbors as a JSON object for each word; vectors are JSON arrays anyway"),
     OPTION_GROUP_ROW("how vectors are made, instead of what the model's files say"),
     OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), NULL,
                       "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken",
@@ -50,6 +52,12 @@ static const struct option options[] = {
         "of JSON with text, token, id, piece and vector"),
     OPTION_INT_ROW("layer", offsetof(struct embed_args, layer), "0", 0, 100000,
                    "take vectors from this layer, from 1; 0: the last one"),
+    OPTION_GROUP_ROW("vectors of words"),
+    OPTION_FLAG_ROW("neighbors", offsetof(struct embed_args, neighbors),
+                    "print the words of the vocabulary that are nearest to each word by the cosine of the "
+                    "model's input vectors, a table with tabs; arguments or lines are words"),
+    OPTION_INT_ROW("top_k", offsetof(struct embed_args, top_k), "10", 1, 1000,
+                   "number of --neighbors of a word"),
     OPTION_GROUP_ROW("other"),
     OPTION_FLAG_ROW("parse_special_tokens", offsetof(struct embed_args, parse_special_tokens),
                     "read \"[SEP]\" and the like in a text as special tokens, as sentence-transformers does; "
@@ -119,10 +127,7 @@ static struct status embed_all(struct embedding *g, int n_positional, const char
     g->vectors = malloc((size_t)(TEXT_GROUP_TEXTS * g->plan.width) * sizeof *g->vectors);
     FAIL_IF(g->vectors == NULL, STATUS_MEMORY, "out of memory for the vectors of %d texts", TEXT_GROUP_TEXTS);
     TRY(text_groups_answer(n_positional, positional, embed_group, g));
-    if (g->n_cut > 0) {
-        log_warning("%lld texts were longer than the %lld tokens that fit, and were cut", (long long)g->n_cut,
-                    (long long)g->plan.max_length);
-    }
+    text_groups_warn_cut(g->n_cut, g->plan.max_length);
     return status_ok();
 }
 
@@ -166,6 +171,9 @@ static struct status check(const struct embed_args *a)
             STATUS_USAGE,
             "--tokens prints vectors as they are: leave out --pooling, --normalize, "
             "--truncate_dim and --output");
+    FAIL_IF(
+        a->neighbors && (a->tokens || a->output != NULL || a->layer != 0), STATUS_USAGE,
+        "--neighbors prints words by the model's input vectors: leave out --tokens, --output and --layer");
     return status_ok();
 }
 
@@ -192,6 +200,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     TRY(check(a));
     if (a->session.common.dry_run) {
         return session_flags_plan(&a->session, ANSWER_EMBED);
+    }
+    if (a->neighbors) {
+        return embed_neighbors_print(&a->session, a->top_k, a->json, n_positional, positional);
     }
     struct session s;
     TRY(open_layers(&s, a));

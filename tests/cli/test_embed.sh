@@ -85,6 +85,18 @@ head -c 128 "$dir/v.npy" | grep -aF "'descr': '<f4', 'fortran_order': False, 'sh
 tail -c +129 "$dir/v.npy" | od -An -v -t f4 -w4 | tr -d ' ' | same_numbers - "$dir/json" || fail "other vectors in the file"
 expect 64 'the name must end in .npy' embed mean --output "$dir/v.json" cab
 
+# Neighbors of a word: complete words of the vocabulary, the nearest first, and the cosine is the same from either side.
+embed mean --neighbors --top_k 1000 d c >"$dir/neighbors" 2>/dev/null
+[ "$(head -n 1 "$dir/neighbors")" = 'word	neighbor	cosine' ] || fail "another header: $(head -n 1 "$dir/neighbors")"
+awk -F '\t' '$1 == "d" { if (n++ && $3 > last) exit 1; last = $3 } $1 == $2 || $2 ~ /^##|^\[/ { exit 1 } END { exit n < 5 }' \
+    "$dir/neighbors" || fail "other neighbors: $(cat "$dir/neighbors")"
+[ "$(awk -F '\t' '($1 $2) ~ /^(dc|cd)$/ { print $3 }' "$dir/neighbors" | uniq -c | awk '{ print $1 }')" = 2 ] ||
+    fail "two cosines of two words: $(cat "$dir/neighbors")"
+echo d | embed mean --neighbors --json --top_k 1 >"$dir/json" 2>/dev/null
+grep -E "^\{\"word\":\"d\",\"neighbors\":\[\{\"token\":\"$(awk -F '\t' 'NR == 2 { print $2 }' "$dir/neighbors")\",\"id\":[0-9]+,\"score\":[-0-9.e]+\}\]\}\$" \
+    "$dir/json" >/dev/null || fail "other JSON: $(cat "$dir/json")"
+expect 65 '"dog" is no single word of the vocabulary' embed mean --neighbors dog
+
 # A weight that is not a number: an error of its own, and nothing on standard output.
 "$tests/test_not_finite" spoil "$dir"
 for command in fill embed; do

@@ -25,6 +25,7 @@
     X(fill, NULL)                 \
     X(embed, NULL)                \
     X(rerank, NULL)               \
+    X(search, NULL)               \
     X(generate, NULL)             \
     X(serve, NULL)                \
     X(eval, "measure")            \

@@ -69,6 +69,9 @@ void file_writer_abandon(struct file_writer *w);
 /* Begin, write and commit in one call. */
 struct status file_write_atomic(const char *path, const void *bytes, size_t n);
 
+/* Writes bytes at a place of an open file; `path` is for the message of STATUS_IO. */
+struct status file_write_at(int fd, const char *path, const void *bytes, size_t n, int64_t at);
+
 /* Replaces `path` by the target of its last name, through all links; the target need not exist.
  * STATUS_USAGE: too long, or a loop. */
 struct status file_follow_links(char path[FILE_PATH_BYTES]);

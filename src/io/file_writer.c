@@ -233,6 +233,16 @@ struct status file_write_atomic(const char *path, const void *bytes, size_t n)
     return file_writer_commit(&w);
 }
 
+struct status file_write_at(int fd, const char *path, const void *bytes, size_t n, int64_t at)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t wrote = pwrite(fd, (const char *)bytes + done, n - done, (off_t)at + (off_t)done);
+        FAIL_IF(wrote < 0 && errno != EINTR, STATUS_IO, "writing %s failed: %s", path, strerror(errno));
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return status_ok();
+}
+
 /* ---- lines ---- */
 
 struct status file_lines_open(FILE **file, const char *path, bool append)

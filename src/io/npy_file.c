@@ -87,7 +87,8 @@ static struct status read_header(struct npy_file *f, const char *path, const cha
                               n_dims, n_dims == 1 ? "" : "s");
 }
 
-struct status npy_file_parse(struct npy_file *f, const char *path, const char *type, int n_dims)
+/* With `grows` there may be bytes after the numbers. */
+static struct status parse(struct npy_file *f, const char *path, const char *type, int n_dims, bool grows)
 {
     size_t begin = 0, n = 0;
     char header[HEADER_BYTES];
@@ -100,22 +101,38 @@ struct status npy_file_parse(struct npy_file *f, const char *path, const char *t
     const uint64_t wanted = (uint64_t)f->dims[0] * (uint64_t)f->dims[1] * NUMBER_BYTES,
                    has = f->map.n - begin - n;
     f->data = f->map.data + begin + n;
-    return wanted == has ? status_ok()
-                         : status_error(STATUS_DATA,
-                                        "%s: the header says %" PRIu64 " bytes of numbers, but the file has "
-                                        "%" PRIu64 ": it was not written to its end",
-                                        path, wanted, has);
+    return wanted == has || (grows && wanted < has)
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s: the header says %" PRIu64 " bytes of numbers, but the file has "
+                              "%" PRIu64 ": it was not written to its end",
+                              path, wanted, has);
 }
 
-struct status npy_file_open(struct npy_file *f, const char *path, const char *type, int n_dims)
+struct status npy_file_parse(struct npy_file *f, const char *path, const char *type, int n_dims)
+{
+    return parse(f, path, type, n_dims, false);
+}
+
+static struct status open_file(struct npy_file *f, const char *path, const char *type, int n_dims, bool grows)
 {
     *f = (struct npy_file){0};
     TRY(file_map_open(&f->map, path));
-    struct status status = npy_file_parse(f, path, type, n_dims);
+    struct status status = parse(f, path, type, n_dims, grows);
     if (failed(status)) {
         npy_file_close(f);
     }
     return status;
+}
+
+struct status npy_file_open(struct npy_file *f, const char *path, const char *type, int n_dims)
+{
+    return open_file(f, path, type, n_dims, false);
+}
+
+struct status npy_rows_map(struct npy_file *f, const char *path)
+{
+    return open_file(f, path, "<f4", 2, true);
 }
 
 void npy_file_close(struct npy_file *f)
@@ -157,16 +174,6 @@ struct status npy_file_create(struct file_writer *w, const char *path, const cha
     return status_ok();
 }
 
-static struct status write_at(const struct npy_rows *r, const void *bytes, size_t n, int64_t at)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t wrote = pwrite(r->fd, (const char *)bytes + done, n - done, (off_t)at + (off_t)done);
-        FAIL_IF(wrote < 0 && errno != EINTR, STATUS_IO, "writing %s failed: %s", r->path, strerror(errno));
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
-    return status_ok();
-}
-
 /* Always 128 bytes: the numbers of the shape have at most 13 digits and 7. */
 static size_t rows_header(char header[HEADER_BYTES], const struct npy_rows *r)
 {
@@ -177,7 +184,7 @@ static size_t rows_header(char header[HEADER_BYTES], const struct npy_rows *r)
 static struct status count_rows(struct npy_rows *r)
 {
     struct npy_file f;
-    TRY(npy_file_open(&f, r->path, "<f4", 2));
+    TRY(npy_rows_map(&f, r->path));
     struct status s = f.dims[1] == r->width
                           ? status_ok()
                           : status_error(STATUS_DATA, "%s has vectors of %" PRId64 " numbers, not %" PRId64,
@@ -190,9 +197,13 @@ static struct status count_rows(struct npy_rows *r)
 struct status npy_rows_open(struct npy_rows *r, const char *path, int64_t width, bool appends)
 {
     *r = (struct npy_rows){.path = path, .fd = -1, .width = width};
-    TRY(appends && file_exists(path) ? count_rows(r) : status_ok());
+    TRY(appends && file_has_bytes(path) ? count_rows(r) : status_ok());
     r->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (r->n == 0 ? O_TRUNC : 0), 0666);
     FAIL_IF(r->fd < 0, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
+    char header[HEADER_BYTES];
+    size_t n_bytes = rows_header(header, r) + (size_t)(r->n * width * NUMBER_BYTES);
+    FAIL_IF(r->n > 0 && ftruncate(r->fd, (off_t)n_bytes) != 0, STATUS_IO, "cannot shorten %s: %s", path,
+            strerror(errno)); /* what an interrupted writer left */
     return npy_rows_put(r, NULL, 0);
 }
 
@@ -201,9 +212,10 @@ struct status npy_rows_put(struct npy_rows *r, const float *rows, int64_t n)
     char header[HEADER_BYTES];
     int64_t row_bytes = r->width * NUMBER_BYTES;
     int64_t at = (int64_t)rows_header(header, r) + r->n * row_bytes;
-    TRY(write_at(r, rows, (size_t)(n * row_bytes), at));
+    TRY(file_write_at(r->fd, r->path, rows, (size_t)(n * row_bytes), at));
+    FAIL_IF(r->syncs && fsync(r->fd) != 0, STATUS_IO, "fsync of %s failed: %s", r->path, strerror(errno));
     r->n += n;
-    return write_at(r, header, rows_header(header, r), 0);
+    return file_write_at(r->fd, r->path, header, rows_header(header, r), 0);
 }
 
 struct status npy_rows_close(struct npy_rows *r)

@@ -28,16 +28,22 @@ struct status npy_file_parse(struct npy_file *f, const char *path, const char *t
 struct status npy_file_create(struct file_writer *w, const char *path, const char *type, int n_dims,
                               const int64_t *dims);
 
-/* An array of fp32 whose rows come one after the other: at any time a reader finds those that were put. */
+/* An array of fp32 whose rows come one after the other: at any time, and after a crash, a reader finds those
+ * that were put. */
 struct npy_rows {
     const char *path; /* borrowed */
     int fd;           /* -1: not open */
     int64_t n, width;
+    bool syncs; /* rows are on disk before their number is: after a power failure too */
 };
 
 /* Opens a new or emptied file, or with `appends` continues the rows of one that is there.  STATUS_DATA:
  * that has rows of another width, or is no such array; STATUS_IO. */
 struct status npy_rows_open(struct npy_rows *r, const char *path, int64_t width, bool appends);
+
+/* Maps the rows that were put so far; a writer that was interrupted, or still writes, may have left part of
+ * others after them.  STATUS_DATA as npy_file_open. */
+struct status npy_rows_map(struct npy_file *f, const char *path);
 
 /* Writes n rows, and then their number into the header.  STATUS_IO. */
 struct status npy_rows_put(struct npy_rows *r, const float *rows, int64_t n);

@@ -60,6 +60,7 @@ declare -A words=(
     [embed-train]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/pairs.csv --text_column anchor
         --text_pair_column_name positive --do_predict --predict_file $dir/pairs.csv"
     [embed]="--model $model"
+    [search]="--model $model --index none"
     [rerank]="" # needs a classifier: tests/cli/test_label_texts.sh
     [serve]="--model $model"
     [blimp]="--model $model --input none"

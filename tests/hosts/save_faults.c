@@ -124,6 +124,17 @@ ssize_t write(int fd, const void *bytes, size_t n)
     return written;
 }
 
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    bool is_here = false;
+    if (counts_file(fd) && fault("pwrite", true, &is_here)) {
+        return -1;
+    }
+    ssize_t written = syscall(SYS_pwrite64, fd, bytes, is_here && is("torn") ? n / 2 : n, at);
+    die_after(is_here);
+    return written;
+}
+
 int fsync(int fd)
 {
     bool is_here = false;

@@ -123,6 +123,26 @@ static void rows_grow(void)
     EXPECT_ERROR(npy_rows_open(&r, path, 4, true), STATUS_DATA, "has vectors of 3 numbers, not 4");
 }
 
+/* A writer that dies within a row leaves a file that is not complete, of which the rows before are read and
+ * continued. */
+static void rows_survive(void)
+{
+    static const float rows[6] = {0, 1, 2, 3, 4, 5};
+    struct npy_file f;
+    struct npy_rows r;
+    FILE *torn = fopen(path, "a");
+    EXPECT(torn != NULL && fwrite(rows, 1, 20, torn) == 20 && fclose(torn) == 0, "%s", path);
+    EXPECT_ERROR(npy_file_open(&f, path, "<f4", 2), STATUS_DATA, "it was not written to its end");
+    EXPECT_OK(npy_rows_map(&f, path));
+    EXPECT(f.dims[0] == 3, "%lld rows", (long long)f.dims[0]);
+    npy_file_close(&f);
+    EXPECT_OK(npy_rows_open(&r, path, 3, true));
+    r.syncs = true;
+    EXPECT_OK(npy_rows_put(&r, rows + 3, 1));
+    EXPECT_OK(npy_rows_close(&r));
+    expect_rows(4);
+}
+
 int main(void)
 {
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
@@ -130,6 +150,7 @@ int main(void)
     bytes_are_numpys();
     others_are_refused();
     rows_grow();
+    rows_survive();
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -12,8 +12,8 @@ struct passage_files {
     struct passages passages;
 };
 
-/* Opens the files that the paths name.  A file of a folder that is no text is left out, with a warning.  Close
- * is safe on a zeroed struct and after a failed open. */
+/* Opens the files that the paths name.  A file of a folder that is no text is left out, with a warning.
+ * Close is safe on a zeroed struct and after a failed open. */
 struct status passage_files_open(struct passage_files *p, const char *const *paths, int n_paths,
                                  const char *encoding);
 void passage_files_close(struct passage_files *p);

@@ -1,4 +1,4 @@
-/* retriever: a model whose vectors say which texts fit a query, for `kiln search` and `kiln ask`.  Vectors are
+/* retriever: a model whose vectors say which texts fit a query, for `kiln search` and `kiln ask`.  They are
  * scaled to length 1, so that their products are cosines. */
 #ifndef KILN_CMD_RETRIEVER_H
 #define KILN_CMD_RETRIEVER_H

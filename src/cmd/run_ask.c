@@ -1,5 +1,6 @@
 /* kiln ask: answers questions about a text, from arguments, standard input or a prompt. */
 #define _GNU_SOURCE
+#include "cmd/ask_passages.h"
 #include "cmd/commands.h"
 #include "cmd/session_flags.h"
 #include "cmd/settings.h"
@@ -16,7 +17,7 @@
 
 struct ask_args {
     struct session_flags session;
-    const char *context, *encoding;
+    struct ask_passages_flags text;
     int64_t top_k, doc_stride, max_answer_length;
     bool version_2_with_negative, json;
 };
@@ -27,9 +28,14 @@ static const struct option options[] = {
     SESSION_FLAG_ROWS(
         AT(session),
         "answer with this model: the output of `kiln squad`, or a directory as `transformers` writes it"),
-    OPTION_INPUT_ROW("context", AT(context), "FILE",
-                     "read the text from this file; by default standard input is the text", false),
-    ENCODING_ROW(AT(encoding), "the text"),
+    OPTION_INPUT_ROW(
+        "context", AT(text.context), "PATH",
+        "read the text from this file, or the files of this folder; by default standard input is "
+        "the text",
+        false),
+    OPTION_WORDS_ROW("contexts", AT(text.contexts), "PATH...",
+                     "read several files and folders; questions stand before it, or after another flag"),
+    ENCODING_ROW(AT(text.encoding), "the text"),
     OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "number of answers to each question"),
     OPTION_INT_ROW("doc_stride", AT(doc_stride), "128", 1, 65536,
                    "number of tokens from one window of the text to the next; a model that reads fewer than "
@@ -39,6 +45,15 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("version_2_with_negative", AT(version_2_with_negative),
                     "let the model say that there is no answer, if it was trained on such questions"),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each question"),
+    OPTION_GROUP_ROW("which passages are read"),
+    OPTION_INT_ROW(
+        "passages", AT(text.n), "0", 0, 100000,
+        "read the N passages that fit the question best, each of twice --doc_stride tokens; 0: all "
+        "of one text, 20 of several"),
+    OPTION_STRING_ROW("retriever", AT(text.model), NULL, "DIR",
+                      "choose passages by the vectors of this model (`kiln embed`), by default by the words "
+                      "that they share with the question (BM25)"),
+    RETRIEVER_ROWS(AT(text.retriever)),
     {0},
 };
 
@@ -49,6 +64,7 @@ struct reading {
     bool json;
     const char *context;
     size_t n;
+    struct ask_passages *passages; /* NULL: all of the context is read */
 };
 
 static struct status print_answers(const struct reading *r, const char *question,
@@ -71,13 +87,15 @@ static struct status print_answers(const struct reading *r, const char *question
 
 static struct status answer(struct reading *r, const char *question)
 {
-    struct ask_result result;
+    struct ask_result result = {0};
     struct progress progress = progress_begin(true);
     r->options.progress = &progress;
-    struct status s = ask_question(&r->session, question, r->context, r->n, &r->options, &result);
+    struct status s = r->passages != NULL
+                          ? ask_passages_answer(r->passages, &r->session, question, &r->options, r->json)
+                          : ask_question(&r->session, question, r->context, r->n, &r->options, &result);
     progress_end(&progress);
     r->options.progress = NULL;
-    if (!failed(s)) {
+    if (!failed(s) && r->passages == NULL) {
         s = print_answers(r, question, &result);
     }
     ask_result_fini(&result);
@@ -145,15 +163,28 @@ static struct status read_standard_input(struct buf *text)
     return standard_streams_check_input();
 }
 
+static struct status ask_of_passages(const struct ask_args *a, struct reading *r, int n_questions,
+                                     const char *const *questions)
+{
+    struct ask_passages p;
+    TRY(ask_passages_open(&p, &r->session, &r->options, &a->session, &a->text));
+    r->passages = &p;
+    struct status s = answer_all(r, n_questions, questions);
+    s = failed(s) ? s : passage_files_check(&p.files);
+    ask_passages_close(&p);
+    return s;
+}
+
 static struct status ask(const struct ask_args *a, struct reading *r, int n_questions,
                          const char *const *questions)
 {
     struct text_file file = {0};
     struct buf text = {0};
-    struct status s = a->context != NULL ? status_ok() : read_standard_input(&text);
+    struct status s = a->text.context != NULL ? status_ok() : read_standard_input(&text);
     if (!failed(s)) {
-        s = a->context != NULL ? text_file_open(&file, a->context, a->encoding)
-                               : text_file_view(&file, "the text", buf_text(&text), text.n, a->encoding);
+        s = a->text.context != NULL
+                ? text_file_open(&file, a->text.context, a->text.encoding)
+                : text_file_view(&file, "the text", buf_text(&text), text.n, a->text.encoding);
     }
     r->context = file.text;
     r->n = file.n;
@@ -164,15 +195,27 @@ static struct status ask(const struct ask_args *a, struct reading *r, int n_ques
     return s;
 }
 
+static struct status check(const struct ask_passages_flags *f, int n_questions)
+{
+    int n_sources = (f->context != NULL) + (f->contexts.n > 0) + (f->retriever.index != NULL);
+    FAIL_IF(n_sources > 1, STATUS_USAGE, "--context, --contexts and --index contradict each other");
+    FAIL_IF(n_sources == 0 && n_questions == 0, STATUS_USAGE,
+            "standard input cannot be both the text and the questions: give --context FILE, or the questions "
+            "as arguments");
+    FAIL_IF(n_sources == 0 && ask_passages_wanted(f), STATUS_USAGE,
+            "passages are chosen from files: give --context, --contexts or --index");
+    FAIL_IF(f->retriever.index != NULL && f->model == NULL, STATUS_USAGE,
+            "--index needs the model that made it: give --retriever DIR");
+    return status_ok();
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct ask_args *a = args;
     if (a->session.common.dry_run) {
         return session_flags_plan(&a->session, ANSWER_ASK);
     }
-    FAIL_IF(a->context == NULL && n_positional == 0, STATUS_USAGE,
-            "standard input cannot be both the text and the questions: give --context FILE, or the questions "
-            "as arguments");
+    TRY(check(&a->text, n_positional));
     struct reading r = {.options = ask_defaults(), .json = a->json};
     r.options.top_k = a->top_k;
     r.options.doc_stride = a->doc_stride;
@@ -182,7 +225,8 @@ static struct status run(const void *args, int n_positional, const char *const *
         TRY(standard_streams_check_argument(positional[i], i + 1));
     }
     TRY(session_flags_open(&r.session, &a->session, ANSWER_ASK));
-    struct status s = ask(a, &r, n_positional, positional);
+    struct status s = ask_passages_wanted(&a->text) ? ask_of_passages(a, &r, n_positional, positional)
+                                                    : ask(a, &r, n_positional, positional);
     session_close(&r.session);
     return s;
 }
@@ -192,6 +236,8 @@ const struct command command_ask = {
     .summary = "answer questions about a text of any length",
     .details = "Give questions as arguments, or as lines of standard input if --context names the text; a "
                "terminal shows a prompt.  Each answer comes with its probability and its place in the text. "
+               "Of several files, or of a folder, the passages that fit a question best are read, and an "
+               "answer names its file and place. "
                "The text may have up to 1 GiB. A line on standard error shows the progress in a long text; a "
                "larger --doc_stride is faster.",
     .positional_usage = "[QUESTION...]",

@@ -11,13 +11,23 @@ struct ask_options ask_defaults(void)
         .top_k = 1, .doc_stride = 128, .max_query_length = 64, .max_answer_length = 30};
 }
 
+static int64_t length_of(const struct session *s, const struct ask_options *o)
+{
+    return o->max_length > 0 ? int_smaller(o->max_length, s->max_length) : s->max_length;
+}
+
+int64_t ask_window_step(const struct session *s, const struct ask_options *o)
+{
+    int64_t length = length_of(s, o);
+    return int_larger(length < 2 * o->doc_stride ? length / 4 : o->doc_stride, 1);
+}
+
 struct status ask_job_make(struct ask_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                            const char *question, const char *context, size_t n, const struct ask_options *o)
 {
-    int64_t length = o->max_length > 0 ? int_smaller(o->max_length, s->max_length) : s->max_length;
-    int64_t stride = length < 2 * o->doc_stride ? length / 4 : o->doc_stride;
-    struct squad_feature_options fo = {
-        .max_length = length, .doc_stride = stride < 1 ? 1 : stride, .max_query_length = o->max_query_length};
+    struct squad_feature_options fo = {.max_length = length_of(s, o),
+                                       .doc_stride = ask_window_step(s, o),
+                                       .max_query_length = o->max_query_length};
     struct squad_answer_options ao = {.n_best = o->top_k < 20 ? 20 : o->top_k,
                                       .max_answer_length = o->max_answer_length,
                                       .version_2 = o->may_be_none};

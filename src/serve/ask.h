@@ -22,6 +22,9 @@ struct ask_options {
 /* Options that suit texts of any length. */
 struct ask_options ask_defaults(void);
 
+/* Tokens from one window to the next, for a model that reads few. */
+int64_t ask_window_step(const struct session *s, const struct ask_options *o);
+
 struct ask_answer {
     size_t text; /* in ask_result.texts, NUL-terminated; "" means that there is no answer */
     double probability;

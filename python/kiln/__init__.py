@@ -9,10 +9,10 @@
 
 The program is `python -m kiln`.  Each error is a kiln.KilnError, and a ValueError, FileNotFoundError, MemoryError or OSError where it is one."""
 from ._library import KilnError, version
-from .models import CausalLM, CrossEncoder, SentenceTransformer, Tokenizer
+from .models import CausalLM, CrossEncoder, SentenceTransformer, Tokenizer, semantic_search
 from .pipelines import pipeline
 from .runs import Run, classify, embed_train, finetune_gpt, prepare, pretrain, run, squad, tag, train
 
 __version__ = version()
 __all__ = ["CausalLM", "CrossEncoder", "KilnError", "Run", "SentenceTransformer", "Tokenizer", "classify", "embed_train", "finetune_gpt",
-           "pipeline", "prepare", "pretrain", "run", "squad", "tag", "train"]
+           "pipeline", "prepare", "pretrain", "run", "semantic_search", "squad", "tag", "train"]

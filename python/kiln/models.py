@@ -154,6 +154,18 @@ class SentenceTransformer:
         return a[:, 0] @ b[0].T if a.ndim == 3 else (a * b).sum(-1)
 
 
+def semantic_search(query_embeddings: Any, corpus_embeddings: Any, *, top_k: int = 10) -> list[list[dict[str, Any]]]:
+    """The vectors of a corpus with the largest cosines to each query, the best first: {"corpus_id", "score"}, as
+    sentence_transformers.util.semantic_search.  The vectors of `kiln search --index FILE` are np.load(FILE, mmap_mode="r")."""
+    queries, corpus = _numbers(query_embeddings, "query_embeddings"), _numbers(corpus_embeddings, "corpus_embeddings")
+    if queries.shape[1] != corpus.shape[1]:
+        raise ValueError(f"query_embeddings has vectors of {queries.shape[1]} numbers, and corpus_embeddings of {corpus.shape[1]}")
+    lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(corpus, axis=1))
+    scores = queries @ corpus.T / np.maximum(lengths, 1e-12)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    return [[{"corpus_id": int(i), "score": float(row[i])} for i in ids] for row, ids in zip(scores, best)]
+
+
 def _checked(text):
     encode(text)
     return text

@@ -47,6 +47,12 @@ class Answers(unittest.TestCase):
         np.testing.assert_allclose(m.encode(TEXTS, batch_size=3, show_progress_bar=True), got, atol=1e-6)
         np.testing.assert_allclose(np.diag(m.similarity(got, got)), 1, rtol=1e-5)
         np.testing.assert_allclose(m.similarity_pairwise(got, got[::-1]), np.diag(m.similarity(got, got[::-1])), rtol=1e-5)
+        search = ["search", "--model", model("encoder"), "--index", "notes"]
+        command(*search, "--add", *TEXTS)
+        hits = json.loads(command(*search, "--json", "a mad dog")[0])["hits"]
+        found = kiln.semantic_search(m.encode("a mad dog"), np.load("notes", mmap_mode="r"))[0]
+        self.assertEqual([h["index"] for h in hits], [f["corpus_id"] for f in found])
+        np.testing.assert_allclose([h["score"] for h in hits], [f["score"] for f in found], atol=1e-5)
         self.assertEqual(m.tokenizer.decode(m.tokenizer.encode("a mad dog")), "[CLS] a mad dog [SEP]")
         self.assertEqual(kiln.pipeline("feature-extraction", model("encoder"))("a mad dog")[0], tokens[0].tolist())
 
@@ -205,6 +211,7 @@ class Mistakes(unittest.TestCase):
         self.refuse(TypeError, "an array of float64", lambda: m.encode(np.zeros(2)))
         self.refuse(TypeError, "an array of <U1", lambda: m.similarity(np.array(["a"]), v))
         self.refuse(ValueError, "vectors of 3 numbers", lambda: m.similarity(np.zeros((2, 3)), v))
+        self.refuse(ValueError, "query_embeddings has vectors of 3", lambda: kiln.semantic_search(np.zeros(3), v))
         self.refuse(ValueError, "no prompt 'query'", lambda: m.encode("a", prompt_name="query"))
         self.refuse(TypeError, "must be a pair", lambda: kiln.CrossEncoder(model("single")).predict([("a", "b", "c")]))
         self.refuse(ValueError, "the task is 'sing'", lambda: kiln.pipeline("sing", model("encoder")))

@@ -198,9 +198,9 @@ static struct status choose(struct ask_passages *p, struct session *s, const cha
 {
     struct vector_hit *hits = NULL;
     const float *rows = p->of_index ? p->index.vectors.data : p->vectors;
+    const struct text_bytes query = {question, strlen(question)};
     struct status status = p->by_vectors
-                               ? retriever_find(&p->retriever, &hits, p->n_read,
-                                                (struct text_bytes){question, strlen(question)}, rows, p->n)
+                               ? retriever_find(&p->retriever, &hits, p->n_read, &query, 1, rows, p->n)
                                : find_by_words(p, &hits, s, question);
     buf_clear(&p->text);
     buf_clear(&p->pieces);

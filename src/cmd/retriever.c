@@ -82,14 +82,14 @@ struct status retriever_embed(struct retriever *r, float *vectors, const struct 
 }
 
 struct status retriever_find(struct retriever *r, struct vector_hit **hits, int64_t k,
-                             struct text_bytes query, const float *rows, int64_t n)
+                             const struct text_bytes *queries, size_t n_queries, const float *rows, int64_t n)
 {
-    float *vector = malloc((size_t)r->texts.width * sizeof *vector);
-    *hits = calloc((size_t)k + 1, sizeof **hits);
-    struct status s = vector == NULL || *hits == NULL
+    float *vectors = malloc(n_queries * (size_t)r->texts.width * sizeof *vectors);
+    *hits = calloc(n_queries * (size_t)k + 1, sizeof **hits);
+    struct status s = vectors == NULL || *hits == NULL
                           ? status_error(STATUS_MEMORY, "out of memory for a search")
-                          : retriever_embed(r, vector, &query, 1, true);
-    s = failed(s) ? s : vector_search(*hits, k, vector, 1, rows, n, r->texts.width);
-    free(vector);
+                          : retriever_embed(r, vectors, queries, n_queries, true);
+    s = failed(s) ? s : vector_search(*hits, k, vectors, (int64_t)n_queries, rows, n, r->texts.width);
+    free(vectors);
     return s;
 }

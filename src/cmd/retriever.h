@@ -34,8 +34,9 @@ void retriever_close(struct retriever *r);
 struct status retriever_embed(struct retriever *r, float *vectors, const struct text_bytes *texts, size_t n,
                               bool are_queries);
 
-/* Finds the k best of n rows for a query, in *hits, which the caller frees. */
+/* Finds, for each query, the k best of n rows, in *hits [n_queries, k], which the caller frees. */
 struct status retriever_find(struct retriever *r, struct vector_hit **hits, int64_t k,
-                             struct text_bytes query, const float *rows, int64_t n);
+                             const struct text_bytes *queries, size_t n_queries, const float *rows,
+                             int64_t n);
 
 #endif

@@ -82,36 +82,49 @@ static struct status print(const struct searching *g, const struct text_bytes *q
     return status_ok();
 }
 
-static struct status search_one(struct searching *g, const struct text_bytes *query)
+/* The texts of hits [k] and what is known of them. */
+static struct status read_hits(json_t **list, const struct searching *g, const struct vector_hit *hits,
+                               int64_t k)
 {
-    struct vector_hit *hits;
-    int64_t k = int_smaller(g->args->top_k, g->index.n);
-    struct status s = retriever_find(&g->r, &hits, k, *query, g->index.vectors.data, g->index.n);
-    json_t *list = json_array();
+    struct status s = status_ok();
+    *list = json_array();
     for (int64_t i = 0; i < k && !failed(s); i++) {
         json_t *text;
         s = search_index_text(&text, &g->index, hits[i].row);
-        json_t *hit = failed(s) ? NULL
-                                : json_pack("{s:I, s:f}", "index", (json_int_t)hits[i].row, "score",
-                                            (double)hits[i].score);
         if (!failed(s)) {
+            json_t *hit =
+                json_pack("{s:I, s:f}", "index", (json_int_t)hits[i].row, "score", (double)hits[i].score);
             json_object_update(hit, text);
-            json_array_append_new(list, hit);
+            json_array_append_new(*list, hit);
             json_decref(text);
         }
     }
-    free(hits);
-    if (failed(s)) {
-        json_decref(list);
-        return s;
+    return s;
+}
+
+static struct status search_some(struct searching *g, const struct text_bytes *queries, size_t n)
+{
+    struct vector_hit *hits;
+    int64_t k = int_smaller(g->args->top_k, g->index.n);
+    struct status s = retriever_find(&g->r, &hits, k, queries, n, g->index.vectors.data, g->index.n);
+    for (size_t i = 0; i < n && !failed(s); i++) {
+        json_t *list;
+        s = read_hits(&list, g, hits + (int64_t)i * k, k);
+        if (failed(s)) {
+            json_decref(list);
+        } else {
+            s = print(g, &queries[i], list);
+        }
     }
-    return print(g, query, list);
+    free(hits);
+    return s;
 }
 
 static struct status search_group(void *self, const struct text_bytes *queries, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        TRY(search_one(self, &queries[i]));
+    enum { AT_ONCE = 64 };
+    for (size_t i = 0; i < n; i += AT_ONCE) {
+        TRY(search_some(self, queries + i, n - i < AT_ONCE ? n - i : AT_ONCE));
     }
     return status_ok();
 }

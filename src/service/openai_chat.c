@@ -7,90 +7,6 @@
 
 #include <string.h>
 
-/* ---- messages ---- */
-
-/* Fails with the place of what is wrong: "messages[2].content must be ...". */
-static bool fail_message(struct call *c, size_t i, const char *what)
-{
-    call_fail_value(c, "messages", "messages[%zu]%s", i, what);
-    return false;
-}
-
-/* The texts of a list of parts, with a line's end between them, as vLLM joins them; NULL: the call has
- * failed. */
-static json_t *join_parts(struct call *c, const json_t *parts, size_t i)
-{
-    struct buf text = {0};
-    size_t k;
-    const json_t *part;
-    json_array_foreach(parts, k, part)
-    {
-        const char *type = json_string_value(json_object_get(part, "type"));
-        const json_t *said = json_object_get(part, "text");
-        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(said)) {
-            buf_fini(&text);
-            fail_message(c, i,
-                         ".content has a part that is not {\"type\": \"text\", \"text\": ...}: kiln reads "
-                         "texts alone");
-            return NULL;
-        }
-        buf_append(&text, "\n", k > 0);
-        buf_append(&text, json_string_value(said), json_string_length(said));
-    }
-    json_t *joined = json_stringn(buf_text(&text), text.n);
-    buf_fini(&text);
-    return joined;
-}
-
-/* Appends what a template sees of a message. */
-static bool read_message(struct call *c, json_t *to, const json_t *message, size_t i)
-{
-    static const char *const refused[] = {"tool_calls", "function_call", "audio"};
-    const json_t *role = json_object_get(message, "role"), *content = json_object_get(message, "content");
-    const json_t *name = json_object_get(message, "name");
-    for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++) {
-        if (call_field(message, refused[k]) != NULL) {
-            call_fail_value(c, "messages",
-                            "messages[%zu].%s is not supported: kiln calls no tools and reads texts alone", i,
-                            refused[k]);
-            return false;
-        }
-    }
-    if (!json_is_string(role)) {
-        return fail_message(c, i, " must be an object with a role, which is a string");
-    }
-    if (!json_is_string(content) && !json_is_array(content)) {
-        return fail_message(c, i, ".content must be a string or an array of parts");
-    }
-    json_t *text = json_is_string(content) ? json_incref((json_t *)content) : join_parts(c, content, i);
-    if (text == NULL) {
-        return false;
-    }
-    json_t *read = json_pack("{s:O, s:o}", "role", role, "content", text);
-    if (json_is_string(name)) {
-        json_object_set(read, "name", (json_t *)name);
-    }
-    json_array_append_new(to, read);
-    return true;
-}
-
-static bool read_messages(struct call *c, json_t *to)
-{
-    const json_t *messages = json_object_get(c->body, "messages"), *message;
-    size_t i;
-    if (!json_is_array(messages) || json_array_size(messages) == 0) {
-        call_fail_value(c, "messages", "messages must be an array of at least one message");
-        return false;
-    }
-    json_array_foreach(messages, i, message)
-    {
-        if (!read_message(c, to, message, i)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Clients fall back to completions on the sentence of vLLM and transformers. */
 static bool check_template(struct call *c, const struct served_model *m)
 {
@@ -117,15 +33,13 @@ static bool check_template(struct call *c, const struct served_model *m)
 static bool make_prompt(struct call *c)
 {
     struct openai_generation *q = c->state;
-    json_t *messages = json_array();
+    json_t *messages;
     struct buf text = {0};
-    bool ok = read_messages(c, messages);
-    if (ok) {
-        struct status s = chat_template_render(&text, &q->q.m->chat, messages, true);
-        ok = !failed(s) && generation_call_take_prompt(c, &text);
-        if (failed(s)) {
-            call_fail_status(c, "messages", s);
-        }
+    struct status s = chat_messages_read(&messages, json_object_get(c->body, "messages"));
+    s = failed(s) ? s : chat_template_render(&text, &q->q.m->chat, messages, true);
+    bool ok = !failed(s) && generation_call_take_prompt(c, &text);
+    if (failed(s)) {
+        call_fail_status(c, "messages", s);
     }
     buf_fini(&text);
     json_decref(messages);

@@ -90,8 +90,7 @@ static struct status open_chat(struct served_model *m)
     if (m->model.dir.task != MODEL_TASK_CAUSAL_LM) {
         return status_ok();
     }
-    m->why_no_chat =
-        chat_template_open(&m->chat, &m->has_chat, m->model.dir.place.directory, &m->model.dir.tokenizer);
+    m->why_no_chat = chat_template_open(&m->chat, &m->has_chat, &m->model.dir.tokenizer);
     if (failed(m->why_no_chat)) {
         m->has_chat = false;
         log_warning("%s: %s, so it answers no chat completions", m->name, m->why_no_chat.message);

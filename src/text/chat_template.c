@@ -5,6 +5,7 @@
 #include "text/special_tokens.h"
 #include "text/tokenizer_files.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Far above what a model's window holds, and at most a second's work. */
@@ -36,19 +37,18 @@ struct status chat_template_parse(struct chat_template *t, const char *text, siz
 
 /* ---- files ---- */
 
-static json_t *special_of(const struct tokenizer *tokenizer)
+static struct status set_text(struct tokenizer *t, const char *text, size_t n)
 {
-    json_t *special = json_object();
-    special_tokens_put_texts(special, tokenizer);
-    return special;
+    free(t->chat_template);
+    t->chat_template = strndup(text, n);
+    return t->chat_template != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a chat");
 }
 
-static struct status open_file(struct chat_template *t, const char *path, const struct tokenizer *tokenizer)
+struct status chat_template_give(struct tokenizer *t, const char *path)
 {
     struct file_map map;
     TRY(file_map_open(&map, path));
-    struct status s =
-        chat_template_parse(t, map.n == 0 ? "" : (const char *)map.data, map.n, special_of(tokenizer));
+    struct status s = set_text(t, map.n == 0 ? "" : (const char *)map.data, map.n);
     file_map_close(&map);
     return s;
 }
@@ -71,8 +71,7 @@ static const json_t *find_default(const json_t *templates)
     return NULL;
 }
 
-static struct status open_config(struct chat_template *t, bool *exists, const char *path,
-                                 const struct tokenizer *tokenizer)
+static struct status find_in_config(struct tokenizer *t, const char *path)
 {
     struct file_map map;
     json_t *config;
@@ -81,41 +80,122 @@ static struct status open_config(struct chat_template *t, bool *exists, const ch
     file_map_close(&map);
     TRY(s);
     const json_t *text = find_default(json_object_get(config, "chat_template"));
-    *exists = json_is_string(text);
-    if (*exists) {
-        s = chat_template_parse(t, json_string_value(text), json_string_length(text), special_of(tokenizer));
-    }
+    s = json_is_string(text) ? set_text(t, json_string_value(text), json_string_length(text)) : s;
     json_decref(config);
     return s;
 }
 
-struct status chat_template_open(struct chat_template *t, bool *exists, const char *directory,
-                                 const struct tokenizer *tokenizer)
+struct status chat_template_find(struct tokenizer *t, const char *directory)
 {
     static const char *const names[] = {"chat_template.jinja", TOKENIZER_CONFIG_NAME};
-    *t = (struct chat_template){0};
-    *exists = false;
     for (int i = 0; i < 2; i++) {
         char path[FILE_PATH_BYTES];
         int n = snprintf(path, sizeof path, "%s/%s", directory, names[i]);
         if (n < FILE_PATH_BYTES && file_exists(path)) {
-            *exists = i == 0;
-            return i == 0 ? open_file(t, path, tokenizer) : open_config(t, exists, path, tokenizer);
+            return i == 0 ? chat_template_give(t, path) : find_in_config(t, path);
         }
     }
     return status_ok();
 }
 
+struct status chat_template_open(struct chat_template *t, bool *exists, const struct tokenizer *tokenizer)
+{
+    json_t *special;
+    *t = (struct chat_template){0};
+    *exists = tokenizer->chat_template != NULL;
+    if (!*exists) {
+        return status_ok();
+    }
+    special = json_object();
+    special_tokens_put_texts(special, tokenizer);
+    return chat_template_parse(t, tokenizer->chat_template, strlen(tokenizer->chat_template), special);
+}
+
 /* ---- rendering ---- */
 
-struct status chat_template_render(struct buf *out, const struct chat_template *t, const json_t *messages,
-                                   bool add_generation_prompt)
+static struct status render(struct buf *out, struct buf *spans, const struct chat_template *t,
+                            const json_t *messages, bool add_generation_prompt)
 {
     json_t *globals = json_pack("{s:O, s:b, s:n, s:n}", "messages", messages, "add_generation_prompt",
                                 add_generation_prompt, "tools", "documents");
     bool ok = globals != NULL && json_object_update(globals, t->special) == 0;
-    struct status s = ok ? jinja_renderer_run(out, &t->tree, globals, &limits)
+    struct status s = ok ? jinja_renderer_run(out, spans, &t->tree, globals, &limits)
                          : status_error(STATUS_MEMORY, "out of memory for a chat");
     json_decref(globals);
     return in_template(s);
+}
+
+struct status chat_template_render(struct buf *out, const struct chat_template *t, const json_t *messages,
+                                   bool add_generation_prompt)
+{
+    return render(out, NULL, t, messages, add_generation_prompt);
+}
+
+/* ---- answers ---- */
+
+static bool begins_with(const struct buf *text, size_t at, const struct buf *part)
+{
+    return text->n - at >= part->n && memcmp(buf_text(text) + at, buf_text(part), part->n) == 0;
+}
+
+/* Finds what message i adds to the prompt that asks for it, in a conversation that begins at out[at]. */
+static struct status find_answer(struct jinja_span *span, const struct buf *out, size_t at,
+                                 const struct chat_template *t, const json_t *messages, size_t i)
+{
+    struct buf asked = {0}, said = {0};
+    json_t *before = json_array();
+    for (size_t k = 0; k < i; k++) {
+        json_array_append(before, json_array_get(messages, k));
+    }
+    struct status s = render(&asked, NULL, t, before, true);
+    json_array_append(before, json_array_get(messages, i));
+    s = failed(s) ? s : render(&said, NULL, t, before, false);
+    if (!failed(s) && (!begins_with(&said, 0, &asked) || !begins_with(out, at, &said))) {
+        s = status_error(STATUS_DATA,
+                         "the chat template writes what comes before or in messages[%zu] in another way "
+                         "where other messages follow, so the answer cannot be told from the rest: mark it "
+                         "in the template by {%% generation %%} and {%% endgeneration %%}",
+                         i);
+    }
+    *span = (struct jinja_span){at + asked.n, at + said.n};
+    json_decref(before);
+    buf_fini(&asked);
+    buf_fini(&said);
+    return s;
+}
+
+static struct status find_answers(struct buf *spans, const struct buf *out, size_t at,
+                                  const struct chat_template *t, const json_t *messages)
+{
+    size_t i;
+    const json_t *message;
+    json_array_foreach(messages, i, message)
+    {
+        struct jinja_span span;
+        if (chat_messages_answers(message)) {
+            TRY(find_answer(&span, out, at, t, messages, i));
+            buf_append(spans, &span, sizeof span);
+        }
+    }
+    return buf_status(spans);
+}
+
+struct status chat_template_render_answers(struct buf *out, struct buf *spans, const struct chat_template *t,
+                                           const json_t *messages)
+{
+    size_t at = out->n, first = spans->n, n_answers = 0, i;
+    const json_t *message;
+    TRY(render(out, spans, t, messages, false));
+    size_t n_marked = (spans->n - first) / sizeof(struct jinja_span);
+    if (n_marked == 0) {
+        return find_answers(spans, out, at, t, messages);
+    }
+    json_array_foreach(messages, i, message)
+    {
+        n_answers += chat_messages_answers(message);
+    }
+    FAIL_IF(n_marked != n_answers, STATUS_DATA,
+            "the chat template marks %zu answers by {%% generation %%}, but the assistant has %zu messages",
+            n_marked, n_answers);
+    return buf_status(spans);
 }

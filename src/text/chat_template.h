@@ -16,11 +16,17 @@ struct chat_template {
     json_t *special; /* the texts of special tokens, by their names */
 };
 
-/* The template of chat_template.jinja, else of "chat_template" in tokenizer_config.json: a string, or the one
- * that is named "default" of a list.  *exists is false where there is none.  STATUS_DATA names the line, and
- * the part that is wrong or not read by kiln.  The special tokens are the tokenizer's. */
-struct status chat_template_open(struct chat_template *t, bool *exists, const char *directory,
-                                 const struct tokenizer *tokenizer);
+/* Gives a tokenizer the text of the template of its directory: chat_template.jinja, else "chat_template" in
+ * tokenizer_config.json, a string or the one of a list that is named "default"; nothing where there is none.
+ * STATUS_DATA: a file is no JSON. */
+struct status chat_template_find(struct tokenizer *t, const char *directory);
+
+/* Gives it the text of this file instead.  STATUS_DATA: it cannot be read. */
+struct status chat_template_give(struct tokenizer *t, const char *path);
+
+/* Parses the tokenizer's template, whose special tokens are the tokenizer's.  *exists is false where it has
+ * none.  STATUS_DATA names the line, and the part that is wrong or not read by kiln. */
+struct status chat_template_open(struct chat_template *t, bool *exists, const struct tokenizer *tokenizer);
 
 /* Parses the text of a template, with special tokens as {"bos_token": "<s>", ...}, which are taken over. */
 struct status chat_template_parse(struct chat_template *t, const char *text, size_t n, json_t *special);
@@ -32,5 +38,19 @@ void chat_template_fini(struct chat_template *t);
  * STATUS_DATA: the template refuses them, or reaches a limit. */
 struct status chat_template_render(struct buf *out, const struct chat_template *t, const json_t *messages,
                                    bool add_generation_prompt);
+
+/* Appends a whole conversation, and to `spans` a struct jinja_span for each message of the assistant: what
+ * the template marks by {% generation %} or, where it marks nothing, what the message adds to the prompt
+ * that asks for it.  STATUS_DATA as above, or: the parts cannot be told. */
+struct status chat_template_render_answers(struct buf *out, struct buf *spans, const struct chat_template *t,
+                                           const json_t *messages);
+
+/* Makes of messages in OpenAI's format what a template sees: {"role": ..., "content": ...} with strings,
+ * which the caller owns.  Parts of type text are joined by a line's end, as vLLM joins them.  STATUS_DATA
+ * names the place: "messages[2].content must be ...". */
+struct status chat_messages_read(json_t **out, const json_t *messages);
+
+/* Whether a message is what an assistant said. */
+bool chat_messages_answers(const json_t *message);
 
 #endif

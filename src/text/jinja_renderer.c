@@ -319,10 +319,15 @@ static json_t *evaluate(struct jinja_renderer *r, int at)
 static void render_scope(struct jinja_renderer *r, int body)
 {
     int n = r->n, frame = r->frame;
+    struct jinja_span span = {.begin = r->out->n};
     r->frame = n;
     render(r, body);
     forget(r, n);
     r->frame = frame;
+    span.end = r->out->n;
+    if (r->spans != NULL) {
+        buf_append(r->spans, &span, sizeof span);
+    }
 }
 
 /* The object "loop" in round i of n. */
@@ -512,10 +517,10 @@ static void render(struct jinja_renderer *r, int at)
     r->depth--;
 }
 
-struct status jinja_renderer_run(struct buf *out, const struct jinja_tree *t, const json_t *globals,
-                                 const struct jinja_limits *limits)
+struct status jinja_renderer_run(struct buf *out, struct buf *spans, const struct jinja_tree *t,
+                                 const json_t *globals, const struct jinja_limits *limits)
 {
-    struct jinja_renderer r = {.tree = t, .globals = globals, .out = out, .left = *limits};
+    struct jinja_renderer r = {.tree = t, .globals = globals, .out = out, .spans = spans, .left = *limits};
     render(&r, t->root);
     forget(&r, 0);
     free(r.variables);

@@ -15,6 +15,11 @@
 
 enum { JINJA_BYTES_OF_STEP = 64 };
 
+/* Bytes [begin, end) of the output. */
+struct jinja_span {
+    size_t begin, end;
+};
+
 struct jinja_limits {
     size_t most_bytes; /* most bytes of the output */
     int64_t most_work; /* most nodes, items of their values, and blocks of JINJA_BYTES_OF_STEP bytes */
@@ -26,6 +31,7 @@ struct jinja_renderer {
     const struct jinja_tree *tree;
     const json_t *globals;
     struct buf *out;
+    struct buf *spans; /* NULL: nobody asks for them */
     struct jinja_limits left;
     struct status status;
     int line, depth;
@@ -36,10 +42,11 @@ struct jinja_renderer {
     enum { JINJA_GOES_ON, JINJA_BREAKS, JINJA_CONTINUES } flow;
 };
 
-/* Appends what the template says; `globals` are variables.  STATUS_DATA names the line of what Jinja refuses
+/* Appends what the template says, and to `spans`, which may be NULL, a struct jinja_span for each
+ * {% generation %}; `globals` are variables.  STATUS_DATA names the line of what Jinja refuses
  * too, of raise_exception, of what kiln cannot do, and of a limit that is reached. */
-struct status jinja_renderer_run(struct buf *out, const struct jinja_tree *t, const json_t *globals,
-                                 const struct jinja_limits *limits);
+struct status jinja_renderer_run(struct buf *out, struct buf *spans, const struct jinja_tree *t,
+                                 const json_t *globals, const struct jinja_limits *limits);
 
 /* ---- for functions ---- */
 

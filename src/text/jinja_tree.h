@@ -19,7 +19,7 @@ enum jinja_kind {
     JINJA_SET,       /* value: a name; of[0] */
     JINJA_SET_FIELD, /* value: [a namespace, a field]; of[0] */
     JINJA_SET_NAMESPACE, /* value: a name; of[0]: the first JINJA_NAMED */
-    JINJA_SCOPE,         /* statements of[0], with names of their own */
+    JINJA_SCOPE,         /* {% generation %}: statements of[0], with names of their own */
     JINJA_BREAK,
     JINJA_CONTINUE,
 

@@ -154,6 +154,7 @@ void tokenizer_fini(struct tokenizer *t)
     if (t->kind != NULL) {
         t->kind->destroy(t->vocabulary);
     }
+    free(t->chat_template);
     added_tokens_fini(&t->added);
     free(t->added_file);
     *t = (struct tokenizer){0};

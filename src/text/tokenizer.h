@@ -65,6 +65,7 @@ struct tokenizer {
     char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
     /* special tokens that a text spells, such as "<|endoftext|>", are found: as in transformers */
     bool parses_special;
+    char *chat_template; /* text of the model's (text/chat_template.h); NULL: it has none */
 };
 
 /* The functions of a kind of tokenizer.  Callers have checked that ids are in [0, n). */

@@ -58,6 +58,9 @@ json_t *tokenizer_files_config(const struct tokenizer *t, int64_t max_length)
     if (object != NULL && (t->added_file != NULL || t->kind->decodes_bytes)) {
         json_object_set_new(object, "added_tokens_decoder", added_tokens_decoder(&t->added));
     }
+    if (object != NULL && t->chat_template != NULL) {
+        json_object_set_new(object, "chat_template", json_string(t->chat_template));
+    }
     return object;
 }
 

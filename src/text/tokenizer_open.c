@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "text/bpe_json.h"
 #include "text/bpe_tokenizer.h"
+#include "text/chat_template.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
@@ -137,6 +138,7 @@ static struct status complete_beside(struct tokenizer *t, struct added_tokens *a
     if (!failed(s)) {
         tokenizer_take_added(t, added);
         s = special_tokens_find(t, folder);
+        s = failed(s) ? s : chat_template_find(t, folder);
     }
     if (failed(s)) {
         tokenizer_fini(t);
@@ -298,6 +300,7 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     TRY(tokenizer_set_lower_case(t, !is_bpe && c->lower_case));
     tokenizer_take_added(t, c->added);
     TRY(special_tokens_find(t, directory));
+    TRY(chat_template_find(t, directory));
     return input_frame_check(&t->frame, t->n, directory);
 }
 

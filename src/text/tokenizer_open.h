@@ -18,6 +18,7 @@ struct vocab_flags {
     const char *vocab_file;
     const char *merge_file; /* merges.txt of a vocab_file that is vocab.json; NULL: vocab_file is complete */
     bool do_lower_case;
+    const char *chat_template; /* file of the template of the model that is trained; NULL: its own */
 };
 
 /* Opens the one that they name.  STATUS_DATA, STATUS_USAGE as above. */

@@ -97,6 +97,40 @@ static void check_refused(void)
     }
 }
 
+/* ---- answers ---- */
+
+static void check_answers_of(const char *text)
+{
+    struct chat_template t;
+    struct buf out = {0}, spans = {0};
+    json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}]", "role", "user",
+                                 "content", "Is it?", "role", "assistant", "content", "No", "role", "user",
+                                 "content", "And", "role", "assistant", "content", "Yes!");
+    EXPECT_OK(chat_template_parse(&t, text, strlen(text), json_object()));
+    EXPECT_OK(chat_template_render_answers(&out, &spans, &t, messages));
+    const struct jinja_span *span = (const struct jinja_span *)(const void *)spans.data;
+    EXPECT(spans.n == 2 * sizeof *span, "%zu bytes of answers", spans.n);
+    for (int i = 0; i < 2; i++) {
+        const char *wanted = i == 0 ? "No;" : "Yes!;";
+        EXPECT(span[i].end - span[i].begin == strlen(wanted) &&
+                   memcmp(buf_text(&out) + span[i].begin, wanted, strlen(wanted)) == 0,
+               "answer %d is not '%s' of '%s'", i, wanted, buf_text(&out));
+    }
+    chat_template_fini(&t);
+    json_decref(messages);
+    buf_fini(&out);
+    buf_fini(&spans);
+}
+
+/* An answer is what a template marks, or what its message adds to the prompt. */
+static void check_answers(void)
+{
+    check_answers_of("{% for m in messages %}{{ m.role[0] }}:{% if m.role == 'assistant' %}{% generation %}"
+                     "{{ m.content }};{% endgeneration %}{% else %}{{ m.content }};{% endif %}{% endfor %}");
+    check_answers_of("{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}"
+                     "{% if add_generation_prompt %}a:{% endif %}");
+}
+
 /* ---- limits ---- */
 
 static void put_times(struct buf *text, const char *part, int n)
@@ -184,7 +218,7 @@ static void expect_file(const char *wanted)
     int64_t max_length;
     bool exists;
     EXPECT_OK(tokenizer_open_directory(&tokenizer, &max_length, directory));
-    EXPECT_OK(chat_template_open(&t, &exists, directory, &tokenizer));
+    EXPECT_OK(chat_template_open(&t, &exists, &tokenizer));
     EXPECT(exists == (wanted != NULL), "a template is found, or not: %d", exists);
     if (exists) {
         EXPECT_OK(chat_template_render(&out, &t, messages, true));
@@ -217,6 +251,7 @@ int main(int argc, char **argv)
 {
     check_golden(argc > 1 ? argv[1] : KILN_SOURCE_DIR "/tests/golden/chat_templates.json");
     check_refused();
+    check_answers();
     check_limits();
     check_files();
     return 0;

@@ -1,4 +1,5 @@
 /* kiln generate: a decoder continues prompts. */
+#include "cmd/chat_prompts.h"
 #include "cmd/commands.h"
 #include "cmd/rank_lines.h"
 #include "cmd/session_flags.h"
@@ -21,11 +22,11 @@
 
 struct generate_args {
     struct session_flags session;
-    const char *prompt, *prompt_file, *separator;
+    const char *prompt, *prompt_file, *separator, *chat_template;
     struct option_words stops;
     int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel, n_samples, n_alternatives;
     double temperature, top_p, min_p, repetition_penalty, cache_gib;
-    bool ignore_eos, context_shift, ids, json, no_parse_special_tokens;
+    bool ignore_eos, context_shift, ids, json, chat, no_parse_special_tokens;
 };
 
 #define AT(field) offsetof(struct generate_args, field)
@@ -37,7 +38,13 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "prompt_file", AT(prompt_file), NULL, "FILE",
         "file of prompts, one a line; of a .jsonl each line is an object with a \"prompt\", which "
-        "may have line ends"),
+        "may have line ends, or with \"messages\" as OpenAI has them, to be answered"),
+    OPTION_FLAG_ROW(
+        "chat", AT(chat),
+        "each prompt is what a user says: the model's chat template makes the prompt of it, and the "
+        "answer alone is printed"),
+    OPTION_STRING_ROW("chat_template", AT(chat_template), NULL, "FILE",
+                      "template (Jinja) that makes a prompt of messages; default: the model's own"),
     OPTION_INT_ROW("num_return_sequences", AT(n_samples), "1", 1, 1 << 20,
                    "number of texts after each prompt, each by other choices"),
     OPTION_INT_ROW("batch_size", AT(batch_size), "8", 1, 4096,
@@ -82,6 +89,7 @@ static const struct option options[] = {
 struct prompt {
     struct generation g; /* first */
     struct buf text;
+    bool is_answer;   /* the text of the prompt is not printed */
     bool is_begun;    /* the text of the prompt is printed */
     size_t n_printed; /* bytes of the new text, or ids */
     struct prompt *next;
@@ -95,6 +103,8 @@ struct answers {
     struct session *session;
     const struct tensor_ranks *ranks;
     struct rank_lines input;
+    struct chat_prompts chat;
+    bool is_chat; /* `text` was made of messages */
     int n_arguments;
     const char *const *arguments; /* prompts of the command line; none: lines of `input` */
     struct buf text;              /* prompt of which `n_left` more texts are asked */
@@ -112,7 +122,7 @@ static struct status print_text(struct prompt *p)
 {
     const struct generation *g = &p->g;
     struct buf said = {0};
-    if (!p->is_begun) {
+    if (!p->is_begun && !p->is_answer) {
         fwrite(buf_text(&p->text), 1, p->text.n, stdout);
     }
     utf8_repair(&said, buf_text(&g->text) + p->n_printed, g->n_settled - p->n_printed);
@@ -216,27 +226,56 @@ static void free_prompts(struct prompt **list)
     }
 }
 
-/* Sets the prompt of a line: the line, or in a file of JSON lines its "prompt". */
-static struct status read_prompt(struct buf *text, const struct answers *a, const char *line, size_t n)
+/* Sets a->text to a prompt, or to what the template makes of it. */
+static struct status take_text(struct answers *a, const char *text, size_t n)
+{
+    a->is_chat = a->args->chat;
+    buf_clear(&a->text);
+    if (a->is_chat) {
+        return chat_prompts_of_user(&a->text, &a->chat, text, n);
+    }
+    buf_append(&a->text, text, n);
+    return buf_status(&a->text);
+}
+
+static struct status take_messages(struct answers *a, const json_t *messages)
+{
+    a->is_chat = true;
+    buf_clear(&a->text);
+    return chat_prompts_of(&a->text, &a->chat, messages);
+}
+
+/* Sets the prompt of a line: the line, or in a file of JSON lines its "prompt" or "messages". */
+static struct status read_prompt(struct answers *a, const char *line, size_t n)
 {
     const char *path = a->args->prompt_file;
-    buf_clear(text);
     if (path == NULL || !source_formats_names_json(path)) {
-        buf_append(text, line, n);
-        return buf_status(text);
+        return take_text(a, line, n);
     }
     json_t *object;
     TRY(json_parse_text(&object, line, n, path));
-    const json_t *prompt = json_object_get(object, "prompt");
-    struct status s = json_is_string(prompt)
-                          ? status_ok()
-                          : status_error(STATUS_DATA, "%s line %lld: \"prompt\" is missing, or no text", path,
-                                         (long long)a->input.number);
-    if (!failed(s)) {
-        buf_append(text, json_string_value(prompt), json_string_length(prompt));
-    }
+    const json_t *prompt = json_object_get(object, "prompt"), *messages = json_object_get(object, "messages");
+    struct status s = messages != NULL ? take_messages(a, messages)
+                      : json_is_string(prompt)
+                          ? take_text(a, json_string_value(prompt), json_string_length(prompt))
+                          : status_error(STATUS_DATA, "\"prompt\" is missing, or no text");
     json_decref(object);
-    return failed(s) ? s : buf_status(text);
+    return status_context(s, "%s line %lld", path, (long long)a->input.number);
+}
+
+/* Begins to continue a->text; what a template makes has its special tokens already. */
+static struct status begin(struct generation *g, struct answers *a)
+{
+    struct tokenizer_scratch *scratch = &a->session->scratch;
+    if (!a->is_chat) {
+        return generation_init(g, a->session, scratch, buf_text(&a->text), a->text.n, a->options,
+                               a->input.number);
+    }
+    struct id_list ids = {0};
+    struct status s = tokenizer_encode_ids(scratch, &ids, buf_text(&a->text), a->text.n);
+    s = failed(s) ? s : generation_init_ids(g, a->session, ids.ids, ids.n, a->options, a->input.number);
+    id_list_fini(&ids);
+    return s;
 }
 
 /* Sets a->text and a->n_left, unless texts are left; both 0 where there is no prompt, or none yet. */
@@ -256,7 +295,7 @@ static struct status next_prompt(struct answers *a, bool may_wait)
     if (line == NULL) {
         return status_ok();
     }
-    TRY(read_prompt(&a->text, a, line, n));
+    TRY(read_prompt(a, line, n));
     a->n_left = a->args->n_samples;
     return status_ok();
 }
@@ -288,8 +327,8 @@ static struct status next(void *self, bool may_wait, struct generation **next)
     struct prompt *p = calloc(1, sizeof *p);
     FAIL_IF(p == NULL, STATUS_MEMORY, "out of memory for a prompt");
     buf_append(&p->text, buf_text(&a->text), a->text.n);
-    struct status s = generation_init(&p->g, a->session, &a->session->scratch, buf_text(&a->text), a->text.n,
-                                      a->options, a->input.number);
+    p->is_answer = a->is_chat;
+    struct status s = begin(&p->g, a);
     s = failed(s) ? s : buf_status(&p->text);
     if (failed(s)) {
         free_prompts(&p);
@@ -306,9 +345,8 @@ static struct status look_at(void *self, const char *line, size_t n)
 {
     struct answers *a = self;
     struct generation g;
-    TRY(read_prompt(&a->text, a, line, n));
-    struct status s = generation_init(&g, a->session, &a->session->scratch, buf_text(&a->text), a->text.n,
-                                      a->options, a->input.number);
+    TRY(read_prompt(a, line, n));
+    struct status s = begin(&g, a);
     generation_fini(&g);
     return s;
 }
@@ -362,7 +400,8 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
                         .n_arguments = n_arguments,
                         .arguments = arguments};
     const struct generation_source source = {.next = next, .told = told, .self = &a};
-    struct status status = rank_lines_open(&a.input, &ranks->world, args->prompt_file);
+    struct status status = chat_prompts_open(&a.chat, &s->dir.tokenizer, args->chat_template);
+    status = failed(status) ? status : rank_lines_open(&a.input, &ranks->world, args->prompt_file);
     if (!failed(status) && args->prompt_file != NULL) {
         status = rank_lines_look_through(&a.input, look_at, &a);
     }
@@ -377,6 +416,7 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
     free_prompts(&a.ended);
     buf_fini(&a.text);
     rank_lines_close(&a.input);
+    chat_prompts_fini(&a.chat);
     return status;
 }
 
@@ -431,7 +471,9 @@ const struct command command_generate = {
     .name = "generate",
     .summary = "let a decoder continue a text",
     .details =
-        "Prompts are arguments, --prompt, or lines of --prompt_file or of standard input. Prints each prompt "
+        "Prompts are arguments, --prompt, or lines of --prompt_file or of standard input; with --chat they "
+        "are "
+        "what a user says, and are answered. Prints each prompt "
         "and "
         "what follows it, in the order of the prompts. The flags have the names and "
         "meanings of transformers. The same seed gives the same text, whatever other prompts there are. "

@@ -20,7 +20,7 @@ from ._progress import progress
 
 DATA = ("input", "train_file", "predict_file", "eval_file", "validation_file")  # flags that take lists, dicts and data frames too
 SEVERAL = ("input", "prompts", "sample_prompts", "stop")  # flags that are given once for each value; other lists have commas
-TUPLES = {"tag": {2: ("words", "labels")}, "embed-train": {2: ("sentence1", "sentence2"), 3: ("sentence1", "sentence2", "score")}}
+TUPLES = {"finetune-gpt": {2: ("prompt", "completion")}, "tag": {2: ("words", "labels")}, "embed-train": {2: ("sentence1", "sentence2"), 3: ("sentence1", "sentence2", "score")}}
 LABELLED = {2: ("text", "label"), 3: ("sentence1", "sentence2", "label")}
 
 
@@ -140,7 +140,7 @@ class Run:
             if name in DATA and value is not None:
                 value = _paths(value, name, command, directory)
                 self._paths += value
-            line += _flag(name, value)
+            line += _flag(name, value, name in SEVERAL or (name in DATA and command == "finetune-gpt"))
         for i, value in enumerate(arguments):
             line += _paths(value, f"text_{i}", command, directory)
         self._log, self._at, self._rest = os.path.join(directory, "log.jsonl"), 0, b""
@@ -228,7 +228,7 @@ def _content(file):
     return os.pread(file.fileno(), size, 0).decode("utf-8", "replace")
 
 
-def _flag(name, value):
+def _flag(name, value, is_repeated):
     """--name=value; None leaves the default."""
     if value is None:
         return []
@@ -236,7 +236,7 @@ def _flag(name, value):
         return [f"--{name}" if value else f"--{name}=false"]
     values = [value] if isinstance(value, (str, os.PathLike)) or not hasattr(value, "__iter__") else list(value)
     values = [os.fspath(v) if isinstance(v, os.PathLike) else str(v) for v in values]
-    return [f"--{name}={v}" for v in (values if name in SEVERAL else [",".join(values)])]
+    return [f"--{name}={v}" for v in (values if is_repeated else [",".join(values)])]
 
 
 def run(command: str, *arguments: Any, wait: bool = True, show_progress: bool = True, **flags: Any) -> Run:
@@ -303,5 +303,7 @@ def embed_train(init_checkpoint: str | os.PathLike, output_dir: str | os.PathLik
 
 
 def finetune_gpt(init_checkpoint: str | os.PathLike, output_dir: str | os.PathLike, train_file: Any, **flags: Any) -> Run:
-    """Fine-tunes GPT-2 or BLOOM, by `kiln finetune-gpt`; train_file is a path, or a list of texts."""
+    """Fine-tunes GPT-2 or BLOOM on texts or answers, by `kiln finetune-gpt`.
+
+    train_file   paths; or [text], [(prompt, completion)], [{"prompt": ..., "completion": ...}], [{"messages": [...]}], a data frame"""
     return _finetune("finetune-gpt", init_checkpoint, output_dir, train_file, None, flags)

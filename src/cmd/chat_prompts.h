@@ -9,8 +9,8 @@ struct chat_prompts {
     struct status why_not; /* failure of each prompt, where there is no template that kiln reads */
 };
 
-/* Opens the tokenizer's template, or the one of a file, which the tokenizer gets; NULL: its own.  STATUS_DATA: the
- * file cannot be read.  Fini is safe on a zeroed struct. */
+/* Opens the tokenizer's template, or the one of a file, which the tokenizer gets; NULL: its own.
+ * STATUS_DATA: the file cannot be read.  Fini is safe on a zeroed struct. */
 struct status chat_prompts_open(struct chat_prompts *c, struct tokenizer *tokenizer, const char *file);
 void chat_prompts_fini(struct chat_prompts *c);
 

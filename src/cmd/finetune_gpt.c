@@ -27,14 +27,24 @@ static const struct option options[] = {
     MODEL_ROW,
     OPTION_SAME_ROW("model_name_or_path", "init_checkpoint",
                     "the same as --init_checkpoint; nothing is downloaded"),
-    OPTION_REQUIRED_ROW("train_file", OWN(train_file), "PATH",
-                        "train on this: lines of JSON (.jsonl) with a \"text\" each, a file of text, or the "
-                        "prefix of a .bin and .idx from `kiln prepare --format gpt`"),
-    OPTION_STRING_ROW("validation_file", OWN(validation_file), NULL, "PATH",
-                      "measure the perplexity of this, in the same forms; default: the end of --train_file"),
+    OPTION_REQUIRED_LIST_ROW(
+        "train_file", OWN(train_files), "PATH...",
+        "train on these files and folders: text (.txt, .md), or lines of JSON (.jsonl) with a "
+        "\"text\", a \"prompt\" and its \"completion\", or \"messages\" each, also compressed; or on the "
+        "prefix of a .bin and .idx from `kiln prepare --format gpt`"),
+    OPTION_LIST_ROW("validation_file", OWN(validation_files), "PATH...",
+                    "measure the perplexity of these, in the same forms; default: a part of --train_file"),
+    OPTION_SAME_ROW("eval_file", "validation_file", "the same as --validation_file"),
     OPTION_INT_ROW(
         "validation_split_percentage", OWN(validation_percent), "5", 1, 99,
-        "percent of --train_file, at its end, that is held out where there is no --validation_file"),
+        "percent of --train_file that is held out where there is no --validation_file: its end, or "
+        "examples drawn from all"),
+    OPTION_STRING_ROW("text_field", OWN(text_field), NULL, "KEY",
+                      "key of the text in a line of JSON; default: text"),
+    OPTION_STRING_ROW(
+        "chat_template", AT(vocabulary.chat_template), NULL, "FILE",
+        "template (Jinja) that makes a text of \"messages\", which the model keeps; default: the "
+        "model's own"),
     OPTION_REQUIRED_ROW("output_dir", AT(common.output_dir), "DIR",
                         "write the model into DIR/model, and checkpoints, log.jsonl and report.html here"),
     OPTION_STRING_ROW("vocab_file", AT(vocabulary.vocab_file), NULL, "FILE",
@@ -115,22 +125,28 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_finetune_gpt = {
     .name = "finetune-gpt",
-    .summary = "fine-tune GPT-2 or BLOOM on your text",
+    .summary = "fine-tune GPT-2 or BLOOM on your text, or on prompts and answers",
     .details =
-        "Takes a model with its tokenizer and a text, trains, and prints the perplexity of text that was "
-        "held "
-        "out before and after. The model goes to OUTPUT_DIR/model, for `transformers` too. Rate, schedule "
+        "Takes a model with its tokenizer and text, or examples of what to answer, trains, and prints the "
+        "perplexity of what was held out before and after. Of \"prompt\" and \"completion\" the completion "
+        "alone "
+        "has a loss, with the end of the text after it; of \"messages\", as OpenAI has them, what the "
+        "assistant "
+        "says: what the chat template marks by {% generation %}, or else what a message adds to the prompt "
+        "that "
+        "asks for it. With --dry_run it says what would be trained. The model goes to OUTPUT_DIR/model, for "
+        "`transformers` too. Rate, schedule "
         "and "
         "optimizer are those of run_clm.py of `transformers` unless flags say others; dropout is that of the "
         "model's config.json. Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command "
         "with "
         "--resume_from_checkpoint continues as if it had never stopped.",
     .options = options,
-    .usual =
-        "init_checkpoint|train_file|validation_file|validation_split_percentage|output_dir|max_seq_length|"
-        "train_batch_size|gradient_accumulation_steps|num_train_epochs|max_steps|learning_rate|"
-        "warmup_proportion|optimizer|seed|autocast|checkpoint_activations|device|resume_from_checkpoint|"
-        "num_steps_per_checkpoint|eval_steps|eval_samples|early_stopping_patience|log_freq|dry-run",
+    .usual = "init_checkpoint|train_file|validation_file|validation_split_percentage|text_field|chat_"
+             "template|output_dir|max_seq_length|"
+             "train_batch_size|gradient_accumulation_steps|num_train_epochs|max_steps|learning_rate|"
+             "warmup_proportion|optimizer|seed|autocast|checkpoint_activations|device|resume_from_checkpoint|"
+             "num_steps_per_checkpoint|eval_steps|eval_samples|early_stopping_patience|log_freq|dry-run",
     .args_bytes = sizeof(struct finetune_gpt_args),
     .given = offsetof(struct finetune_gpt_args, given),
     .run = run,

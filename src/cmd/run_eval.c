@@ -114,7 +114,7 @@ static struct status compare_texts(const struct evaluation *e)
         const char *path = e->paths->paths[i];
         s = e->args->last_word  ? text_ids_lines(path, hash_text, &h)
             : is_table(e->args) ? text_ids_each_line(path, hash_text, &h)
-                                : text_ids_read(&e->session->scratch, path, hash_document, &h);
+                                : text_ids_read(&e->session->scratch, path, NULL, hash_document, &h);
     }
     TRY(comm_agree(&e->ranks->world, s));
     return tensor_ranks_compare(e->ranks, "the hash of the texts of --input", h.chain[0]);
@@ -149,7 +149,7 @@ static struct status add_path(struct perplexity *all, const struct evaluation *e
 {
     struct measuring m = {.s = e->session};
     TRY(perplexity_init(&m.p, e->session, e->args->context, e->args->stride));
-    TRY(text_ids_read(&e->session->scratch, path, add_document, &m));
+    TRY(text_ids_read(&e->session->scratch, path, NULL, add_document, &m));
     FAIL_IF(m.p.n_tokens == 0, STATUS_DATA,
             "%s: a text of %lld tokens has none to predict, since the first has no token before it: give 2 "
             "or more",

@@ -84,7 +84,7 @@ static struct status measure_paths(const struct kneser_ney *k, struct tokenizer_
     struct status s = status_ok();
     for (int i = 0; i < paths->n && !failed(s); i++) {
         m.p = none;
-        s = text_ids_read(t, paths->paths[i], measure_document, &m);
+        s = text_ids_read(t, paths->paths[i], NULL, measure_document, &m);
         if (!failed(s) && m.p.n_tokens == 0) {
             s = status_error(STATUS_DATA, "%s has no text of two tokens", paths->paths[i]);
         }
@@ -112,7 +112,7 @@ static struct status count_and_measure(struct tokenizer_scratch *t, const struct
     struct buf stream = {0};
     struct kneser_ney k = {0};
     TRY(a->common.dry_run ? status_ok() : text_ids_check(paths->paths, paths->n));
-    struct status s = text_ids_read(t, a->train, append_document, &stream);
+    struct status s = text_ids_read(t, a->train, NULL, append_document, &stream);
     const int32_t *ids = (const int32_t *)(const void *)stream.data;
     int64_t n = (int64_t)(stream.n / sizeof *ids), start = clock_ns();
     if (!failed(s)) {

@@ -177,6 +177,12 @@ struct command_flags {
         .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = value_, .help = help_,             \
         .required = true                                                                                     \
     }
+/* A list with at least one word: its first one is where the string of other rows is. */
+#define OPTION_REQUIRED_LIST_ROW(name_, at, value_, help_)                                                   \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_WORDS, .offset = at, .value_name = value_, .help = help_,              \
+        .adds = true, .required = true                                                                       \
+    }
 /* The input of a command: given once. */
 #define OPTION_INPUT_ROW(name_, at, value_, help_, required_)                                                \
     {                                                                                                        \

@@ -26,62 +26,82 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
     return status;
 }
 
-/* ---- lines of JSON ---- */
+/* ---- lines ---- */
 
-/* The "text" of a line, as `kiln prepare` reads it. */
-static struct status text_of_line(struct buf *text, struct text_line line)
+static struct status take_lines(struct text_reader *r, text_ids_take_line *take, void *self)
 {
-    static const char *const keys[] = {"text"};
-    struct json_slice value;
-    buf_clear(text);
-    FAIL_IF(line.continues || !json_fields_find(&value, keys, 1, line.text, line.n), STATUS_DATA,
-            line.continues ? "the line is longer than 16 MiB" : "the line is not a JSON object");
-    FAIL_IF(value.text == NULL || !json_fields_exact(text, value), STATUS_DATA,
-            value.text == NULL ? "the line lacks \"text\", the key of the text"
-                               : "\"text\" is not a string of JSON");
-    return buf_status(text);
-}
-
-static struct status take_lines(struct text_reader *r, bool is_json, text_ids_take_text *take, void *self)
-{
-    struct buf text = {0};
     struct status s = status_ok();
     for (bool end = false; !failed(s) && !end;) {
         struct text_line line;
         s = text_reader_next(r, &line, &end);
-        if (failed(s) || end || line.n == 0) {
-            continue;
+        if (!failed(s) && !end && line.n > 0) {
+            s = status_context(take(self, line), "%s line %lld", r->path, (long long)r->line);
         }
-        s = is_json ? text_of_line(&text, line) : status_ok();
-        if (!failed(s)) {
-            s = is_json ? take(self, buf_text(&text), text.n)
-                        : take(self, line.text, utf8_without_end(line.text, line.n));
-        }
-        s = status_context(s, "%s line %lld", r->path, (long long)r->line);
     }
-    buf_fini(&text);
     return failed(s) ? s : text_reader_check_end(r);
 }
 
-static struct status read_lines(const char *path, bool is_json, text_ids_take_text *take, void *self)
+static struct status read_lines(const char *path, bool keeps_blanks, text_ids_take_line *take, void *self)
 {
     struct text_reader r;
     text_reader_init(&r);
     struct status s = text_reader_open(&r, path, 0, NULL, false);
-    r.keeps_blanks = !is_json;
-    s = failed(s) ? s : take_lines(&r, is_json, take, self);
+    r.keeps_blanks = keeps_blanks;
+    s = failed(s) ? s : take_lines(&r, take, self);
     text_reader_fini(&r);
+    return s;
+}
+
+struct status text_ids_json_lines(const char *path, text_ids_take_line *take, void *self)
+{
+    return read_lines(path, false, take, self);
+}
+
+/* Lines on their way to who takes texts. */
+struct taking_texts {
+    const char *field; /* key of the text in a line of JSON */
+    struct buf text;
+    text_ids_take_text *take;
+    void *self;
+};
+
+/* The text of a line, as `kiln prepare` reads it. */
+static struct status take_field(void *self, struct text_line line)
+{
+    struct taking_texts *t = self;
+    struct json_slice value;
+    buf_clear(&t->text);
+    FAIL_IF(line.continues || !json_fields_find(&value, &t->field, 1, line.text, line.n), STATUS_DATA,
+            line.continues ? "the line is longer than 16 MiB" : "the line is not a JSON object");
+    FAIL_IF(value.text == NULL, STATUS_DATA, "the line lacks \"%s\", the key of the text", t->field);
+    FAIL_IF(!json_fields_exact(&t->text, value), STATUS_DATA, "\"%s\" is not a string of JSON", t->field);
+    TRY(buf_status(&t->text));
+    return t->take(t->self, buf_text(&t->text), t->text.n);
+}
+
+static struct status take_plain(void *self, struct text_line line)
+{
+    const struct taking_texts *t = self;
+    return t->take(t->self, line.text, utf8_without_end(line.text, line.n));
+}
+
+static struct status take_texts(const char *path, bool is_json, const char *field, text_ids_take_text *take,
+                                void *self)
+{
+    struct taking_texts t = {.field = field == NULL ? "text" : field, .take = take, .self = self};
+    struct status s = read_lines(path, !is_json, is_json ? take_field : take_plain, &t);
+    buf_fini(&t.text);
     return s;
 }
 
 struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self)
 {
-    return read_lines(path, true, take, self);
+    return take_texts(path, true, NULL, take, self);
 }
 
 struct status text_ids_each_line(const char *path, text_ids_take_text *take, void *self)
 {
-    return read_lines(path, source_formats_names_json(path), take, self);
+    return take_texts(path, source_formats_names_json(path), NULL, take, self);
 }
 
 /* Texts on their way to who takes ids. */
@@ -220,25 +240,62 @@ static struct status encode_documents(struct encoding_texts *e, const char *text
     return at == 0 || at < n ? encode_text(e, text + at, n - at) : status_ok();
 }
 
-static struct status read_text(const char *path, struct encoding_texts *e)
+/* Reads the unpacked bytes of a file until there are `most`. */
+static struct status read_bytes(struct buf *text, const char *path, size_t most)
 {
-    struct file_map map;
-    TRY(file_map_open(&map, path));
-    const struct not_text *other =
-        not_text_find((const char *)map.data, map.n < NOT_TEXT_LOOK_BYTES ? map.n : NOT_TEXT_LOOK_BYTES);
-    struct status status =
-        other == NULL || other->is_readable ? status_ok() : not_text_refuse(other, path, "");
-    status = failed(status) ? status
-                            : status_context(encode_documents(e, (const char *)map.data, map.n), "%s", path);
-    file_map_close(&map);
-    return status;
+    enum { BLOCK = 1 << 18 };
+    struct byte_stream stream;
+    byte_stream_init(&stream);
+    struct status s = byte_stream_open(&stream, path, 0);
+    for (size_t got = 1; !failed(s) && got > 0 && text->n < most;) {
+        char *to = buf_extend(text, BLOCK);
+        s = to == NULL ? buf_status(text) : byte_stream_read(&stream, to, BLOCK, &got);
+        text->n -= failed(s) ? 0 : BLOCK - got;
+        if (!failed(s) && got == 0 && stream.at_gap) {
+            byte_stream_pass_gap(&stream);
+            got = 1;
+        }
+    }
+    if (!failed(s) && stream.ends_early) {
+        s = status_error(STATUS_DATA, "%s ends in the middle of its data", path);
+    }
+    byte_stream_fini(&stream);
+    return s;
 }
 
-struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_ids_take *take, void *self)
+static struct status check_text(const char *path, const char *text, size_t n)
+{
+    const struct not_text *other = not_text_find(text, n < NOT_TEXT_LOOK_BYTES ? n : NOT_TEXT_LOOK_BYTES);
+    return other == NULL || other->is_readable ? status_ok() : not_text_refuse(other, path, "");
+}
+
+struct status text_ids_look(const char *path)
+{
+    struct buf head = {0};
+    struct status s = read_bytes(&head, path, NOT_TEXT_LOOK_BYTES);
+    s = failed(s) ? s : check_text(path, buf_text(&head), head.n);
+    const struct not_text *binary = failed(s) ? NULL : not_text_find_binary(buf_text(&head), head.n);
+    buf_fini(&head);
+    return binary == NULL ? s : not_text_refuse(binary, path, "");
+}
+
+static struct status read_text(const char *path, struct encoding_texts *e)
+{
+    struct buf text = {0};
+    struct status s = read_bytes(&text, path, SIZE_MAX);
+    s = failed(s) ? s : check_text(path, buf_text(&text), text.n);
+    s = failed(s) ? s : status_context(encode_documents(e, buf_text(&text), text.n), "%s", path);
+    buf_fini(&text);
+    return s;
+}
+
+struct status text_ids_read(struct tokenizer_scratch *s, const char *path, const char *field,
+                            text_ids_take *take, void *self)
 {
     if (text_ids_is_store(path)) {
         return read_store(s->tokenizer, path, take, self);
     }
     struct encoding_texts e = {s, take, self};
-    return source_formats_names_json(path) ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
+    return source_formats_names_json(path) ? take_texts(path, true, field, encode_text, &e)
+                                           : read_text(path, &e);
 }

@@ -1,10 +1,11 @@
 /* text_ids: the token ids of documents, one document at a time, from what a decoder is measured on: a store
  * of tokens (the prefix of a .bin and .idx), lines of JSON with a "text" each, or a file of text. That is
  * one document or, where lines have nothing but the token that ends one ("<|endoftext|>"), those between
- * them. */
+ * them.  Files may be compressed. */
 #ifndef KILN_DATA_TEXT_IDS_H
 #define KILN_DATA_TEXT_IDS_H
 
+#include "corpus/text_line.h"
 #include "text/tokenizer.h"
 
 /* Takes a document's ids[n], and the bytes of text of its tokens after the first; the end of a document in a
@@ -13,6 +14,12 @@ typedef struct status text_ids_take(void *self, const int32_t *ids, int64_t n, i
 
 /* Takes a text. */
 typedef struct status text_ids_take_text(void *self, const char *text, size_t n);
+
+/* Takes a line that is not empty. */
+typedef struct status text_ids_take_line(void *self, struct text_line line);
+
+/* Each line of a file of lines of JSON.  The failure of a line is returned with file and number. */
+struct status text_ids_json_lines(const char *path, text_ids_take_line *take, void *self);
 
 /* The "text" of each line of JSON.  STATUS_DATA names the line. */
 struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self);
@@ -30,9 +37,14 @@ bool text_ids_is_store(const char *path);
 /* Checks the paths.  STATUS_DATA: one is neither the prefix of a store nor a file that can be read. */
 struct status text_ids_check(const char *const *paths, int n);
 
-/* All documents of `path`, lines of JSON by its name (source_formats_names_json).  STATUS_DATA names
+/* STATUS_DATA: the file is not text, by its first bytes. */
+struct status text_ids_look(const char *path);
+
+/* All documents of `path`, lines of JSON by its name (source_formats_names_json), whose text is in `field`;
+ * NULL: "text".  STATUS_DATA names
  * what is wrong and where: a store of another tokenizer, an id that it does not have, a line without
  * "text". */
-struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_ids_take *take, void *self);
+struct status text_ids_read(struct tokenizer_scratch *s, const char *path, const char *field,
+                            text_ids_take *take, void *self);
 
 #endif

@@ -38,6 +38,7 @@ static struct status read_fields(struct token_store_info *info, const json_t *ro
     TRY(get_hex(root, path, "vocab_hash", 16, &info->vocab_hash));
     TRY(json_get_int(root, path, "vocab_size", true, &info->vocab_size));
     TRY(json_get_bool(root, path, "lower_case", true, &info->lower_case));
+    TRY(json_get_bool(root, path, "answers", false, &info->has_answers));
     TRY(json_get_int(root, path, "documents", true, &info->n_documents));
     TRY(json_get_int(root, path, "sentences", true, &info->n_sentences));
     TRY(json_get_int(root, path, "tokens", true, &info->n_tokens));
@@ -241,6 +242,7 @@ struct status token_store_write_info(const char *prefix, const struct token_stor
         (json_int_t)info->n_tokens, "bin_crc32c", bin_crc, "idx_crc32c", idx_crc);
     bool is_own = info->made_by[0] != '\0';
     if (root != NULL && ((is_own && json_object_set_new(root, "made_by", json_string(info->made_by)) != 0) ||
+                         (info->has_answers && json_object_set_new(root, "answers", json_true()) != 0) ||
                          !put_sums(root, sums))) {
         json_decref(root);
         root = NULL;

@@ -16,6 +16,8 @@ struct token_store_info {
     uint64_t vocab_hash;   /* the tokenizer's */
     int64_t vocab_size;
     bool lower_case;
+    /* the sequences of a document are in turn context and answer (data/gpt/answer_examples.h) */
+    bool has_answers;
     int64_t n_documents, n_sentences, n_tokens;
     uint32_t bin_crc, idx_crc; /* CRC-32C of the files */
 };

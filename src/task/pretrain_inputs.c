@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "model/checkpoint.h"
 #include "task/own_files.h"
+#include "text/chat_template.h"
 #include "text/tokenizer_open.h"
 
 #include <stdio.h>
@@ -130,7 +131,6 @@ static struct status no_data(const struct pretrain_options *o, const char *flag,
                         o->kind->wants);
 }
 
-/* Opens the vocabulary that --vocab_file names, which must be given. */
 static struct status open_vocab(struct tokenizer *t, const struct pretrain_options *o)
 {
     int64_t max_length;
@@ -142,13 +142,21 @@ static struct status open_vocab(struct tokenizer *t, const struct pretrain_optio
                : tokenizer_open_beside(t, o->run.vocabulary.vocab_file);
 }
 
+/* Opens the vocabulary that --vocab_file names, which must be given, with the chat template that is. */
+static struct status open_given(struct tokenizer *t, const struct pretrain_options *o)
+{
+    const char *chat = o->run.vocabulary.chat_template;
+    TRY(open_vocab(t, o));
+    return chat != NULL ? chat_template_give(t, chat) : status_ok();
+}
+
 /* Opens the vocabulary of --vocab_file, or of the training data. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool found;
     if (o->run.vocabulary.vocab_file != NULL) {
         TRY(checkpoint_path(in->vocab_path, "%s", o->run.vocabulary.vocab_file));
-        return open_vocab(&in->tokenizer, o);
+        return open_given(&in->tokenizer, o);
     }
     if (!in->train.from->needs_vocabulary) {
         return find_vocab_beside(in, o);

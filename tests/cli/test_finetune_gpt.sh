@@ -12,7 +12,7 @@ tune()
 {
     local out=$1
     shift
-    "$kiln" finetune-gpt --train_file "$train" --validation_file "$dir/finetuned/heldout.txt" --output_dir "$dir/$out" \
+    "$kiln" finetune-gpt --train_file "${store:-$train}" --validation_file "$dir/finetuned/heldout.txt" --output_dir "$dir/$out" \
         --max_seq_length 24 --train_batch_size 80 --max_steps 10 --learning_rate 1e-3 --weight_decay 0.01 --log_freq 1 \
         --disable_progress_bar "$@"
 }
@@ -37,7 +37,7 @@ same() { cmp "$dir/$1/model/model.safetensors" "$dir/$2/model/model.safetensors"
 
 # a store, whose directory says nothing else, and lines
 "$kiln" prepare --format gpt --input "$train" --vocab_file "$dir/gpt2/tokenizer.json" --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
-tune store --model_name_or_path "$dir/gpt2" --train_file "$dir/meg_text_document" >/dev/null 2>&1
+store=$dir/meg_text_document tune store --model_name_or_path "$dir/gpt2" >/dev/null 2>&1
 same gpt2-run store
 [ ! -e "$dir/store/data/train.bin" ] || fail "a store was copied"
 # a checkpoint of the middle
@@ -90,8 +90,10 @@ cmp "$dir/again/model/model.safetensors" "$dir/kept/model/model.safetensors" || 
 
 # what cannot be
 : >"$dir/empty.txt"
-expect 65 'empty.txt has no text' plain none --train_file "$dir/empty.txt"
-expect 65 "cannot open $dir/none.txt" plain none --train_file "$dir/none.txt"
+expect 65 'empty.txt is empty' plain none --train_file "$dir/empty.txt"
+echo '{"text": ""}' >"$dir/empty.jsonl"
+expect 65 'empty.jsonl has no text' plain none --train_file "$dir/empty.jsonl"
+expect 65 "cannot read the input $dir/none.txt: No such file" plain none --train_file "$dir/none.txt"
 expect 65 'has 24 positions, fewer than --max_seq_length 25' plain none --train_file "$train" --max_seq_length 25
 expect 65 'fewer than a batch of 32 sequences of 24 takes' plain none --train_file "$dir/finetuned/heldout.txt" --train_batch_size 32
 mkdir "$dir/bpe"

@@ -189,6 +189,9 @@ class Runs(unittest.TestCase):
         run = kiln.finetune_gpt(os.path.join(DECODERS, "gpt2"), os.path.join(DIR, "gpt"), ["and the king and the end of it " * 9] * 9,
                                 validation_file=["and the end of the king " * 9], max_seq_length=16, num_train_epochs=1, show_progress=False)
         self.assertIsInstance(kiln.CausalLM(run.model).generate("and", max_new_tokens=3), str)
+        run = kiln.finetune_gpt(os.path.join(DECODERS, "gpt2"), os.path.join(DIR, "answers"), [("the hand", " and"), {"prompt": "an end", "completion": " of"}] * 4,
+                                eval_file=[("the hand", " and")], num_train_epochs=1, show_progress=False)
+        self.assertIn("8 examples, ", run.messages)
 
     def test_program(self):
         said = subprocess.run([sys.executable, "-m", "kiln", "--version"], capture_output=True, check=True, text=True).stdout

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-enum { KEY_EPOCH = 0x67707431 };
+enum { KEY_EPOCH = 0x67707431, KEY_EXAMPLES = 0x67707465 };
 
 int64_t token_windows_count(const struct token_windows *w)
 {
     int64_t n_tokens = w->end - w->first;
-    return n_tokens > 1 ? (n_tokens - 1) / w->length : 0;
+    return w->of_answers ? n_tokens : n_tokens > 1 ? (n_tokens - 1) / w->length : 0;
 }
 
 /* Copies tokens [begin, begin + n) of the store, and checks them. */
@@ -74,6 +74,40 @@ static struct status add_ordered(const struct token_windows *w, int64_t g, int32
                 : read_documents(w, labels, w->length, start[0], start[1] + 1);
 }
 
+/* The first sequence of example i, and *end the one after its last.  The order is not the file's, so that
+ * any part of the examples is a fair one. */
+static int64_t find_example(const struct token_windows *w, int64_t i, int64_t *end)
+{
+    int64_t n = w->index->n_documents;
+    int64_t document = (int64_t)rng_permute(rng_key(0, KEY_EXAMPLES), (uint64_t)n, (uint64_t)(w->first + i));
+    *end = indexed_first_sequence(w->index, document + 1);
+    return indexed_first_sequence(w->index, document);
+}
+
+static struct status add_example(const struct token_windows *w, int64_t i, int32_t key, struct batch *b)
+{
+    int64_t end, sequence = find_example(w, i, &end), begin = indexed_offset(w->index, sequence), m = 0;
+    int64_t n = int_smaller(indexed_offset(w->index, end) - begin - 1, w->length);
+    int32_t *ids = text_batch_add(b, n, n, -1, key);
+    int32_t *labels = text_batch_masked_labels(b), *positions = text_batch_masked_positions(b);
+    TRY(read_tokens(w, ids, begin, n));
+    for (sequence++; sequence < end; sequence += 2) {
+        int64_t at = int_larger(indexed_offset(w->index, sequence) - begin, 1);
+        int64_t answer = int_smaller(indexed_offset(w->index, sequence + 1) - begin, n + 1) - at;
+        TRY(read_tokens(w, labels + m, begin + at, answer));
+        for (int64_t k = 0; k < answer; k++) {
+            positions[m++] = (int32_t)(at + k - 1);
+        }
+    }
+    text_batch_take_masked(b, m);
+    return status_ok();
+}
+
+static struct status add_sample(const struct token_windows *w, int64_t i, int32_t key, struct batch *b)
+{
+    return w->of_answers ? add_example(w, i, key, b) : add_window(w, i, key, b);
+}
+
 struct status token_windows_add(const struct token_windows *w, int64_t g, int32_t key, struct batch *b)
 {
     if (w->order != NULL) {
@@ -82,7 +116,7 @@ struct status token_windows_add(const struct token_windows *w, int64_t g, int32_
     int64_t n = token_windows_count(w);
     CHECK(n > 0, "a sample of %s, which has no window", w->path);
     uint64_t epoch = rng_key(rng_key(w->seed, KEY_EPOCH), (uint64_t)(g / n));
-    return add_window(w, (int64_t)rng_permute(epoch, (uint64_t)n, (uint64_t)(g % n)), key, b);
+    return add_sample(w, (int64_t)rng_permute(epoch, (uint64_t)n, (uint64_t)(g % n)), key, b);
 }
 
 int64_t token_windows_heldout_count(const struct token_windows *w)
@@ -98,20 +132,38 @@ struct status token_windows_add_heldout(const struct token_windows *w, int64_t i
     }
     int64_t n = token_windows_count(w);
     CHECK(n > 0, "a held-out sample of %s, which has no window", w->path);
-    return add_window(w, i % n, key, b);
+    return add_sample(w, i % n, key, b);
+}
+
+/* Counts the pieces of tokens [begin, end). */
+static struct status count_range(const struct token_windows *w, int64_t begin, int64_t end, double *counts,
+                                 int64_t vocab_size)
+{
+    enum { PIECE = 4096 };
+    int32_t ids[PIECE];
+    for (int64_t i = begin; i < end; i += PIECE) {
+        int64_t here = int_smaller(PIECE, end - i);
+        TRY(read_tokens(w, ids, i, here));
+        for (int64_t k = 0; k < here; k++) {
+            counts[ids[k]] += ids[k] < vocab_size;
+        }
+    }
+    return status_ok();
 }
 
 struct status token_windows_count_words(const struct token_windows *w, int64_t most, double *counts,
                                         int64_t vocab_size)
 {
-    enum { PIECE = 4096 };
-    int32_t ids[PIECE];
-    int64_t n = int_smaller(w->end - w->first, most);
-    for (int64_t i = 0; i < n; i += PIECE) {
-        int64_t here = int_smaller(PIECE, n - i);
-        TRY(read_tokens(w, ids, w->first + i, here));
-        for (int64_t k = 0; k < here; k++) {
-            counts[ids[k]] += ids[k] < vocab_size;
+    int64_t first = w->first, n = int_smaller(w->end - first, most);
+    if (!w->of_answers) {
+        return count_range(w, first, first + n, counts, vocab_size);
+    }
+    for (int64_t i = 0; i < w->end - first && most > 0; i++) {
+        int64_t end, sequence = find_example(w, i, &end);
+        for (sequence++; sequence < end; sequence += 2) {
+            int64_t begin = indexed_offset(w->index, sequence), next = indexed_offset(w->index, sequence + 1);
+            TRY(count_range(w, begin, next, counts, vocab_size));
+            most -= next - begin;
         }
     }
     return status_ok();

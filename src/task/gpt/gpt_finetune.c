@@ -2,21 +2,18 @@
 
 #include "core/integers.h"
 #include "core/log.h"
-#include "corpus/document_output.h"
-#include "data/gpt/token_windows.h"
 #include "data/text_ids.h"
+#include "io/dir_lock.h"
 #include "model/gpt/gpt_family.h"
 #include "model/model_dir.h"
+#include "task/gpt/gpt_finetune_data.h"
+#include "text/chat_template.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 enum { USUAL_LENGTH = 1024 };
-
-/* Tokens of a piece: documents are cut, so that the split, which never cuts a sequence, can hold out a part
- * of one long text. */
-enum { PIECE = 256 };
 
 /* The run, and what its options borrow. */
 struct finetuning {
@@ -27,126 +24,22 @@ struct finetuning {
     json_t *config;
     char train[FILE_PATH_BYTES], heldout[FILE_PATH_BYTES]; /* prefixes of stores */
     char split[32];
-    int64_t n_windows; /* windows to train on */
+    struct gpt_samples samples; /* to train on */
+    bool heldout_has_answers;
     struct pretrain_losses losses;
     struct dir_lock lock; /* lock of output_dir, with the stores in it */
 };
 
-/* ---- a text becomes a store ---- */
-
-/* A text on its way to a store, or in a dry run only counted. */
-struct text_store {
-    struct document_output output;
-    int32_t end; /* token after each document; -1: the tokenizer has none */
-    bool counts_only;
-    int64_t n_documents, n_tokens; /* counts of the text, without ends of documents */
-    int64_t n_stored;              /* tokens of the store */
-    struct buf ends;               /* ends of all its sequences, int64; in a dry run only */
-};
-
-static void add_sequence(struct text_store *t, const int32_t *ids, int64_t n)
-{
-    t->n_stored += n;
-    if (t->counts_only) {
-        buf_append(&t->ends, &t->n_stored, sizeof t->n_stored);
-    } else {
-        document_output_add(&t->output, ids, n);
-    }
-}
-
-static struct status take_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
-{
-    struct text_store *t = self;
-    (void)n_bytes;
-    for (int64_t i = 0; i < n; i += PIECE) {
-        add_sequence(t, ids + i, int_smaller(PIECE, n - i));
-    }
-    if (n > 0 && t->end >= 0) {
-        add_sequence(t, &t->end, 1);
-    }
-    if (n > 0 && !t->counts_only) {
-        document_output_end_document(&t->output);
-    }
-    t->n_documents += n > 0;
-    t->n_tokens += n;
-    return t->counts_only ? buf_status(&t->ends) : document_output_status(&t->output);
-}
-
-static struct status read_text(struct text_store *t, const struct tokenizer *tokenizer, const char *text)
-{
-    struct tokenizer_scratch scratch;
-    TRY(tokenizer_scratch_init(&scratch, tokenizer));
-    struct status s = text_ids_read(&scratch, text, take_document, t);
-    tokenizer_scratch_fini(&scratch);
-    return s;
-}
-
-static struct status write_documents(struct text_store *t, const struct tokenizer *tokenizer,
-                                     const char *text)
-{
-    static const struct document_shuffle_config in_order = {.seed = -1};
-    struct token_store_info info = {
-        .vocab_hash = tokenizer->hash, .vocab_size = tokenizer->n, .lower_case = tokenizer->lower_case};
-    TRY(document_output_open(&t->output, tokenizer->n, &in_order));
-    TRY(read_text(t, tokenizer, text));
-    return document_output_count(&t->output) > 0 ? document_output_finish(&t->output, &info)
-                                                 : status_error(STATUS_DATA, "%s has no text", text);
-}
-
-/* A store that is there is one of an earlier run, or must be of the same text. */
-static struct status claim_store(struct document_output *o, const char *prefix, bool dry_run)
-{
-    static const struct input_files none = {0};
-    TRY(document_output_name(o, prefix));
-    o->maker = "finetune-gpt";
-    return document_output_claim(o, &none, DOCUMENT_OUTPUT_OWN, dry_run);
-}
-
-static struct status write_store(const struct tokenizer *tokenizer, const char *prefix, const char *text)
-{
-    struct text_store t = {.end = tokenizer->special[SPECIAL_END]};
-    if (t.end < 0) {
-        log_warning("the documents of %s have nothing between them: no file of the model says which token "
-                    "ends a text (\"eos_token\" of tokenizer_config.json)",
-                    text);
-    }
-    struct status s = claim_store(&t.output, prefix, false);
-    s = failed(s) ? s : write_documents(&t, tokenizer, text);
-    document_output_close(&t.output);
-    return s;
-}
-
-/* Counts the windows to train on. */
-static struct status count_windows(int64_t *n, const struct text_store *t, const char *split, int64_t length)
-{
-    int64_t bounds[4];
-    const int64_t *ends = (const int64_t *)(const void *)t->ends.data;
-    TRY(sample_order_split(bounds, split, (int64_t)(t->ends.n / sizeof *ends)));
-    struct token_windows w = {.end = bounds[1] > 0 ? ends[bounds[1] - 1] : 0, .length = length};
-    *n = token_windows_count(&w);
-    return status_ok();
-}
-
-static struct status announce_text(const struct finetuning *f, const char *prefix, const char *text,
-                                   int64_t *n_windows)
-{
-    struct text_store t = {.end = f->model.tokenizer.special[SPECIAL_END], .counts_only = true};
-    TRY(claim_store(&t.output, prefix, true));
-    struct status s = read_text(&t, &f->model.tokenizer, text);
-    s = failed(s) || n_windows == NULL
-            ? s
-            : count_windows(n_windows, &t, f->split, f->run.run.batch.max_seq_length);
-    buf_fini(&t.ends);
-    TRY(s);
-    log_info("%s: %" PRId64 " documents, %" PRId64 " tokens, of which %s.bin and .idx would be made", text,
-             t.n_documents, t.n_tokens, prefix);
-    return status_ok();
-}
-
 /* ---- data ---- */
 
-/* The first rank makes a store of a text, unless another run writes into the directory. */
-static struct status make_store(struct finetuning *f, const char *prefix, const char *text)
+static bool is_store(const struct option_words *files)
+{
+    return files->n == 1 && text_ids_is_store(files->of[0]);
+}
+
+/* The first rank makes a store, unless another run writes into the directory. */
+static struct status make_store(struct finetuning *f, const struct gpt_finetune_data *data,
+                                const char *prefix)
 {
     struct comm world = rank_options_world(&f->run.run.ranks);
     struct status s = status_ok();
@@ -155,29 +48,32 @@ static struct status make_store(struct finetuning *f, const char *prefix, const 
         file_parent(directory, prefix);
         s = file_make_directories(directory);
         s = failed(s) || f->lock.fd >= 0 ? s : dir_lock_acquire(&f->lock, f->run.run.common.output_dir);
-        s = failed(s) ? s : write_store(&f->model.tokenizer, prefix, text);
+        s = failed(s) ? s : gpt_finetune_data_write(data, prefix);
     }
     return comm_agree(&world, s);
 }
 
-/* Finds the prefix of the store at `path`, or of the store that is made of the text there; and counts the
- * windows to train on.  n_windows NULL: the data is not trained on. */
-static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES], const char *path,
-                               const char *name, int64_t *n_windows)
+/* Finds the prefix of the store that `files` is, or of the store that is made of them; and measures it. */
+static struct status find_data(struct finetuning *f, struct gpt_samples *samples,
+                               char prefix[FILE_PATH_BYTES], const struct option_words *files,
+                               const char *name)
 {
-    bool is_store = text_ids_is_store(path);
-    int n = is_store ? snprintf(prefix, FILE_PATH_BYTES, "%s", path)
-                     : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.run.common.output_dir, name);
+    int64_t length = f->run.run.batch.max_seq_length;
+    int n = is_store(files)
+                ? snprintf(prefix, FILE_PATH_BYTES, "%s", files->of[0])
+                : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.run.common.output_dir, name);
     FAIL_IF(n >= PRETRAIN_PATH_BYTES, STATUS_USAGE,
             "the path of the tokens, %.60s..., is longer than %d bytes", prefix, PRETRAIN_PATH_BYTES);
-    if (!is_store && f->run.run.common.dry_run) {
+    const struct gpt_finetune_data data = {.tokenizer = &f->model.tokenizer,
+                                           .files = files,
+                                           .text_field = f->given->text_field,
+                                           .length = length};
+    if (!is_store(files) && f->run.run.common.dry_run) {
         f->run.makes_data = true;
-        return announce_text(f, prefix, path, n_windows);
+        return gpt_finetune_data_count(&data, samples, prefix, f->split);
     }
-    TRY(is_store ? status_ok() : make_store(f, prefix, path));
-    return n_windows == NULL
-               ? status_ok()
-               : gpt_pretrain_count_windows(n_windows, prefix, f->split, f->run.run.batch.max_seq_length);
+    TRY(is_store(files) ? status_ok() : make_store(f, &data, prefix));
+    return gpt_pretrain_measure(samples, prefix, f->split, length);
 }
 
 /* ---- settings ---- */
@@ -218,19 +114,37 @@ static struct status set_length(struct finetuning *f)
     return status_ok();
 }
 
+/* One example is held out where the percentage of a few is none. */
+static void hold_out_one(struct finetuning *f)
+{
+    struct gpt_samples *s = &f->samples;
+    if (s->of_answers && s->n_train == s->n_examples && s->n_train > 1) {
+        s->n_train--;
+        snprintf(f->split, sizeof f->split, "%" PRId64 ",1,0", s->n_train);
+    }
+}
+
 static struct status set_data(struct finetuning *f)
 {
     const struct gpt_finetune_options *given = f->given;
     struct pretrain_options *o = &f->run;
-    int64_t percent = given->validation_file != NULL ? 0 : given->validation_percent;
+    int64_t percent = given->validation_files.n > 0 ? 0 : given->validation_percent;
     snprintf(f->split, sizeof f->split, "%" PRId64 ",%" PRId64 ",0", 100 - percent, percent);
     f->gpt.split = f->split;
-    TRY(find_data(f, f->train, given->train_file, "train", &f->n_windows));
+    TRY(find_data(f, &f->samples, f->train, &given->train_files, "train"));
     o->input_dir = f->train;
-    if (given->validation_file != NULL) {
-        TRY(find_data(f, f->heldout, given->validation_file, "heldout", NULL));
+    int64_t longest = f->samples.n_longest;
+    f->heldout_has_answers = f->samples.of_answers;
+    if (given->validation_files.n > 0) {
+        struct gpt_samples heldout;
+        TRY(find_data(f, &heldout, f->heldout, &given->validation_files, "heldout"));
         o->eval_input_dir = f->heldout;
+        longest = int_larger(longest, heldout.n_longest);
+        f->heldout_has_answers = heldout.of_answers;
+    } else {
+        hold_out_one(f);
     }
+    o->run.batch.max_seq_length = longest; /* memory is planned for it */
     return status_ok();
 }
 
@@ -245,11 +159,17 @@ static int64_t batch_of(const struct pretrain_options *o)
 static struct status check_windows(const struct finetuning *f)
 {
     const struct pretrain_options *o = &f->run;
-    FAIL_IF(o->makes_data && f->n_windows < batch_of(o), STATUS_DATA,
-            "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64 " sequences of %" PRId64
-            " takes; give more text, or shorter sequences",
-            f->given->train_file, f->n_windows, batch_of(o), o->run.batch.max_seq_length);
-    return status_ok();
+    const char *file = f->given->train_files.of[0];
+    if (!o->makes_data || f->samples.n_train >= batch_of(o)) {
+        return status_ok();
+    }
+    FAIL_IF(f->samples.of_answers, STATUS_DATA,
+            "%s has %" PRId64 " examples to train on: fewer than a batch of %" PRId64 "; give more", file,
+            f->samples.n_train, batch_of(o));
+    return status_error(STATUS_DATA,
+                        "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64
+                        " sequences of %" PRId64 " takes; give more text, or shorter sequences",
+                        file, f->samples.n_train, batch_of(o), o->run.batch.max_seq_length);
 }
 
 static struct status check_epochs(const struct gpt_finetune_options *o)
@@ -266,7 +186,7 @@ static struct status set_steps(struct finetuning *f)
     const struct gpt_finetune_options *given = f->given;
     struct pretrain_options *o = &f->run;
     TRY(check_windows(f));
-    double steps = ceil(given->n_epochs * (double)f->n_windows / (double)batch_of(o));
+    double steps = ceil(given->n_epochs * (double)f->samples.n_train / (double)batch_of(o));
     o->run.max_steps =
         given->run.run.max_steps > 0 ? given->run.run.max_steps : int_larger(1, (int64_t)steps);
     o->update.corrects_eps = true;
@@ -280,15 +200,15 @@ static struct status set_steps(struct finetuning *f)
 
 /* ---- the run ---- */
 
-static void tell(const struct pretrain_losses *l)
+static void tell(const struct pretrain_losses *l, const char *what)
 {
     if (isnan(l->after)) {
         return;
     }
     if (isnan(l->before)) {
-        log_info("perplexity of held-out text: %.2f", exp(l->after));
+        log_info("perplexity of held-out %s: %.2f", what, exp(l->after));
     } else {
-        log_info("perplexity of held-out text: %.2f before, %.2f after", exp(l->before), exp(l->after));
+        log_info("perplexity of held-out %s: %.2f before, %.2f after", what, exp(l->before), exp(l->after));
     }
 }
 
@@ -303,7 +223,7 @@ static struct status tune(struct finetuning *f)
     f->run.lock = &f->lock;
     struct status s = pretrain_run(&f->run);
     if (!failed(s)) {
-        tell(&f->losses);
+        tell(&f->losses, f->heldout_has_answers ? "answers" : "text");
     }
     return s;
 }
@@ -315,7 +235,9 @@ struct status gpt_finetune_run(const struct gpt_finetune_options *o)
     struct model_dir_given given = {.vocab_file = o->run.run.vocabulary.vocab_file};
     TRY(model_dir_open_given(&f.model, o->run.run.init_checkpoint, given));
     f.model.tokenizer.parses_special &= !o->no_parse_special_tokens;
-    struct status s = tune(&f);
+    const char *chat = o->run.run.vocabulary.chat_template;
+    struct status s = chat == NULL ? status_ok() : chat_template_give(&f.model.tokenizer, chat);
+    s = failed(s) ? s : tune(&f);
     dir_lock_release(&f.lock);
     json_decref(f.config);
     model_dir_close(&f.model);

@@ -155,7 +155,7 @@ static const char *const part_names[N_PARTS] = {"training", "held-out", "test"};
 /* Without a split this part has all sequences of a store. */
 static struct status set_bounds(struct gpt_set *g, enum part part, const char *split)
 {
-    int64_t n = g->store.index.n_sequences;
+    int64_t n = g->store.info.has_answers ? g->store.index.n_documents : g->store.index.n_sequences;
     if (split != NULL) {
         return sample_order_split(g->bounds, split, n);
     }
@@ -192,11 +192,14 @@ static struct status set_range(struct token_windows *w, const struct gpt_set *g,
                                const char *split, int64_t least, bool by_documents)
 {
     int64_t first = g->bounds[part], end = g->bounds[part + 1];
-    w->first = indexed_offset(&g->store.index, first);
-    w->end = indexed_offset(&g->store.index, end);
-    if (!by_documents && has_few_documents(g, split)) {
+    w->first = w->of_answers ? first : indexed_offset(&g->store.index, first);
+    w->end = w->of_answers ? end : indexed_offset(&g->store.index, end);
+    if (!by_documents && !w->of_answers && has_few_documents(g, split)) {
         split_tokens(w, g, part);
     }
+    FAIL_IF(w->of_answers && token_windows_count(w) < least, STATUS_DATA,
+            "%s has %" PRId64 " %s examples of its %" PRId64 ": fewer than a batch of %" PRId64 "; give more",
+            g->prefix, end - first, part_names[part], g->store.index.n_documents, least);
     FAIL_IF(token_windows_count(w) < least, STATUS_DATA,
             "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s%s: fewer than a batch of %" PRId64
             " sequence%s of %" PRId64 " takes; give more text, or shorter sequences",
@@ -254,6 +257,7 @@ static struct token_windows windows_of(const struct gpt_set *g, const struct pre
 {
     return (struct token_windows){.index = &g->store.index,
                                   .path = g->prefix,
+                                  .of_answers = g->store.info.has_answers,
                                   .length = o->run.batch.max_seq_length,
                                   .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
                                   .seed = (uint64_t)o->run.seed};
@@ -372,6 +376,8 @@ static struct status open_set(struct gpt_data *d, int i, const struct pretrain_d
             ? status_ok()
             : status_error(STATUS_DATA, "%s has no store of tokens", place));
     TRY(open_store(g, &in->tokenizer));
+    FAIL_IF(g->store.info.has_answers && own->megatron_order, STATUS_DATA,
+            "%s has prompts and answers, which kiln finetune-gpt trains on", g->prefix);
     d->windows[i] = windows_of(g, in, o);
     return set_bounds(g, part, split_of(data, part, g->prefix, in, o));
 }
@@ -483,10 +489,13 @@ static void announce(const struct pretrain_inputs *in, const struct pretrain_opt
         if (d->n_sets > 1) {
             snprintf(share, sizeof share, ", %.4g of the samples", d->shares[i]);
         }
-        log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
-                 " to train on%s",
-                 g->prefix, g->store.index.n_tokens, g->store.index.n_documents,
-                 token_windows_count(&d->windows[i]), o->run.batch.max_seq_length, share);
+        char samples[80];
+        snprintf(samples, sizeof samples,
+                 d->windows[i].of_answers ? "%" PRId64 " examples of at most %" PRId64 " tokens"
+                                          : "%" PRId64 " windows of %" PRId64,
+                 token_windows_count(&d->windows[i]), o->run.batch.max_seq_length);
+        log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %s to train on%s", g->prefix,
+                 g->store.index.n_tokens, g->store.index.n_documents, samples, share);
     }
     add_sizes(&size, &in->train);
     add_sizes(&size, &in->heldout);
@@ -581,8 +590,10 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
     struct batch_source heldout = window_batches_source(&h->batches, 1);
     int64_t of_run = pretrain_samples_at(o, o->run.max_steps + 1).before * o->run.batch.max_seq_length;
     int64_t n = o->total_training_time > 0 ? own->ngram_tokens : int_smaller(own->ngram_tokens, of_run);
-    return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &heldout, n_samples)
-                 : status_ok();
+    bool has_answers = g->windows->of_answers || h->windows->of_answers; /* these are no running text */
+    return n > 0 && !has_answers
+               ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &heldout, n_samples)
+               : status_ok();
 }
 
 /* 32 tokens, chosen as people try a small model, by the same random numbers at each evaluation. */
@@ -615,17 +626,32 @@ const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
     return NULL;
 }
 
-struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length)
+/* Tokens that the longest document predicts. */
+static int64_t find_longest(const struct indexed *x)
 {
-    struct token_store store;
-    int64_t bounds[N_PARTS + 1];
-    TRY(token_store_open_any(&store, prefix));
-    struct status s = sample_order_split(bounds, split, store.index.n_sequences);
-    if (!failed(s)) {
-        struct token_windows w = {.end = indexed_offset(&store.index, bounds[PART_TRAIN + 1]),
-                                  .length = length};
-        *n = token_windows_count(&w);
+    int64_t longest = 0, begin = 0;
+    for (int64_t i = 1; i <= x->n_documents; i++) {
+        int64_t end = indexed_offset(x, indexed_first_sequence(x, i));
+        longest = int_larger(longest, end - begin - 1);
+        begin = end;
     }
-    token_store_close(&store);
+    return longest;
+}
+
+struct status gpt_pretrain_measure(struct gpt_samples *m, const char *prefix, const char *split,
+                                   int64_t length)
+{
+    struct gpt_set g = {0};
+    snprintf(g.prefix, sizeof g.prefix, "%s", prefix);
+    TRY(token_store_open_any(&g.store, prefix));
+    struct token_windows w = {.length = length, .of_answers = g.store.info.has_answers};
+    struct status s = set_bounds(&g, PART_TRAIN, split);
+    s = failed(s) ? s : set_range(&w, &g, PART_TRAIN, split, 0, true);
+    *m = (struct gpt_samples){.n_train = token_windows_count(&w),
+                              .n_longest =
+                                  w.of_answers ? int_smaller(find_longest(&g.store.index), length) : length,
+                              .of_answers = w.of_answers,
+                              .n_examples = w.of_answers ? g.store.index.n_documents : 0};
+    token_store_close(&g.store);
     return s;
 }

@@ -29,8 +29,17 @@ extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
 /* The kind of this family; NULL: the family is no decoder. */
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family);
 
-/* Counts the windows of `length` tokens to train on, in a store with this split.  STATUS_DATA. */
-struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length);
+/* What a run finds in a store. */
+struct gpt_samples {
+    int64_t n_train;   /* windows to train on, or examples */
+    int64_t n_longest; /* tokens that a sample has at most */
+    bool of_answers;   /* the samples are examples (data/gpt/answer_examples.h) */
+    int64_t n_examples;
+};
+
+/* Measures a store with this split, in windows of `length` tokens.  STATUS_DATA. */
+struct status gpt_pretrain_measure(struct gpt_samples *s, const char *prefix, const char *split,
+                                   int64_t length);
 
 /* What counts of n-grams (ngram/kneser_ney.h) lose on held-out samples: the baseline for a run of a decoder.
  * They see what the model sees: the store as one long text, in which documents follow each other; and only

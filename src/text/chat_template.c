@@ -1,7 +1,6 @@
 #include "text/chat_template.h"
 
 #include "io/file.h"
-#include "text/jinja_renderer.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_files.h"
 
@@ -138,61 +137,73 @@ static bool begins_with(const struct buf *text, size_t at, const struct buf *par
     return text->n - at >= part->n && memcmp(buf_text(text) + at, buf_text(part), part->n) == 0;
 }
 
-/* Finds what message i adds to the prompt that asks for it, in a conversation that begins at out[at]. */
-static struct status find_answer(struct jinja_span *span, const struct buf *out, size_t at,
-                                 const struct chat_template *t, const json_t *messages, size_t i)
+struct status chat_template_render_answer(struct buf *out, struct jinja_span *span,
+                                          const struct chat_template *t, const json_t *messages, size_t i)
 {
-    struct buf asked = {0}, said = {0};
+    struct buf asked = {0};
     json_t *before = json_array();
+    size_t at = out->n;
     for (size_t k = 0; k < i; k++) {
         json_array_append(before, json_array_get(messages, k));
     }
     struct status s = render(&asked, NULL, t, before, true);
     json_array_append(before, json_array_get(messages, i));
-    s = failed(s) ? s : render(&said, NULL, t, before, false);
-    if (!failed(s) && (!begins_with(&said, 0, &asked) || !begins_with(out, at, &said))) {
-        s = status_error(STATUS_DATA,
-                         "the chat template writes what comes before or in messages[%zu] in another way "
-                         "where other messages follow, so the answer cannot be told from the rest: mark it "
-                         "in the template by {%% generation %%} and {%% endgeneration %%}",
-                         i);
+    s = failed(s) ? s : render(out, NULL, t, before, false);
+    if (!failed(s) && (out->n - at == asked.n || !begins_with(out, at, &asked))) {
+        s = status_error(
+            STATUS_DATA,
+            "with messages[%zu] the chat template does not continue the prompt that asks for it, "
+            "so the answer cannot be told from the rest: mark it in the template by "
+            "{%% generation %%} and {%% endgeneration %%}",
+            i);
     }
-    *span = (struct jinja_span){at + asked.n, at + said.n};
+    *span = (struct jinja_span){at + asked.n, out->n};
     json_decref(before);
     buf_fini(&asked);
-    buf_fini(&said);
     return s;
 }
 
-static struct status find_answers(struct buf *spans, const struct buf *out, size_t at,
-                                  const struct chat_template *t, const json_t *messages)
+/* Appends the span of what message i says, in the conversation at out[at]. */
+static struct status find_answer(struct buf *spans, bool *are_apart, const struct buf *out, size_t at,
+                                 const struct chat_template *t, const json_t *messages, size_t i)
 {
-    size_t i;
-    const json_t *message;
-    json_array_foreach(messages, i, message)
-    {
-        struct jinja_span span;
-        if (chat_messages_answers(message)) {
-            TRY(find_answer(&span, out, at, t, messages, i));
-            buf_append(spans, &span, sizeof span);
-        }
-    }
-    return buf_status(spans);
+    struct buf said = {0};
+    struct jinja_span span;
+    struct status s = chat_template_render_answer(&said, &span, t, messages, i);
+    *are_apart = *are_apart || (!failed(s) && !begins_with(out, at, &said));
+    span.begin += at;
+    span.end += at;
+    buf_append(spans, &span, sizeof span);
+    buf_fini(&said);
+    return failed(s) ? s : buf_status(spans);
 }
 
-struct status chat_template_render_answers(struct buf *out, struct buf *spans, const struct chat_template *t,
-                                           const json_t *messages)
+static struct status find_answers(struct buf *spans, bool *are_apart, const struct buf *out, size_t at,
+                                  const struct chat_template *t, const json_t *messages)
 {
-    size_t at = out->n, first = spans->n, n_answers = 0, i;
-    const json_t *message;
+    for (size_t i = 0; i < json_array_size(messages) && !*are_apart; i++) {
+        if (chat_messages_answers(json_array_get(messages, i))) {
+            TRY(find_answer(spans, are_apart, out, at, t, messages, i));
+        }
+    }
+    return status_ok();
+}
+
+struct status chat_template_render_answers(struct buf *out, struct buf *spans, bool *are_apart,
+                                           const struct chat_template *t, const json_t *messages)
+{
+    size_t at = out->n, first = spans->n, n_answers = 0;
+    *are_apart = false;
     TRY(render(out, spans, t, messages, false));
     size_t n_marked = (spans->n - first) / sizeof(struct jinja_span);
     if (n_marked == 0) {
-        return find_answers(spans, out, at, t, messages);
+        TRY(find_answers(spans, are_apart, out, at, t, messages));
+        out->n = *are_apart ? at : out->n;
+        spans->n = *are_apart ? first : spans->n;
+        return status_ok();
     }
-    json_array_foreach(messages, i, message)
-    {
-        n_answers += chat_messages_answers(message);
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        n_answers += chat_messages_answers(json_array_get(messages, i));
     }
     FAIL_IF(n_marked != n_answers, STATUS_DATA,
             "the chat template marks %zu answers by {%% generation %%}, but the assistant has %zu messages",

@@ -8,7 +8,7 @@
 #ifndef KILN_TEXT_CHAT_TEMPLATE_H
 #define KILN_TEXT_CHAT_TEMPLATE_H
 
-#include "text/jinja_tree.h"
+#include "text/jinja_renderer.h"
 #include "text/tokenizer.h"
 
 struct chat_template {
@@ -41,9 +41,16 @@ struct status chat_template_render(struct buf *out, const struct chat_template *
 
 /* Appends a whole conversation, and to `spans` a struct jinja_span for each message of the assistant: what
  * the template marks by {% generation %} or, where it marks nothing, what the message adds to the prompt
- * that asks for it.  STATUS_DATA as above, or: the parts cannot be told. */
-struct status chat_template_render_answers(struct buf *out, struct buf *spans, const struct chat_template *t,
-                                           const json_t *messages);
+ * that asks for it.  *are_apart: the template writes a message in another way once others follow, so nothing
+ * is appended, and each answer is to be rendered by itself.  STATUS_DATA as above, or: the parts cannot be
+ * told. */
+struct status chat_template_render_answers(struct buf *out, struct buf *spans, bool *are_apart,
+                                           const struct chat_template *t, const json_t *messages);
+
+/* Appends messages up to number i, and finds what that one of the assistant adds to the prompt that asks for
+ * it. */
+struct status chat_template_render_answer(struct buf *out, struct jinja_span *span,
+                                          const struct chat_template *t, const json_t *messages, size_t i);
 
 /* Makes of messages in OpenAI's format what a template sees: {"role": ..., "content": ...} with strings,
  * which the caller owns.  Parts of type text are joined by a line's end, as vLLM joins them.  STATUS_DATA

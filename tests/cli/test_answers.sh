@@ -48,8 +48,14 @@ done
 [ "$(losses step lists)" = "$(losses step weights)" ] || fail "a list of messages and weights are two sets of examples"
 [ "$(losses step lists)" != "$(losses step plain)" ] || fail "a weight of 0 changes nothing"
 
-# what would be trained
 dry() { "$kiln" finetune-gpt --model "$dir/gpt2" --output_dir "$dir/dry" --dry_run "$@"; }
+# a template that writes a turn in another way where others follow: each answer is an example of its own
+sed 's/{% endfor %}/{% if loop.last and not add_generation_prompt %}!{% endif %}&/' "$a/plain.jinja" >"$dir/last.jinja"
+grep -c assistant.*assistant "$a/chats.jsonl" >"$dir/n_twice"
+expect 0 "$((12 + $(cat "$dir/n_twice"))) examples, " dry --train_file "$a/chats.jsonl" --chat_template "$dir/last.jinja"
+grep -qF 'u the a >>>and<|endoftext|>!<<<' "$dir/err" || fail "$(cat "$dir/err")"
+
+# what would be trained
 expect 0 'the first example, with what is learned between >>> and <<<: the>>> of<|endoftext|><<<' dry --train_file "$a/pairs.jsonl"
 expect 0 'u the a >>>and<|endoftext|><<<u on a >>>the<|endoftext|><<<' dry --train_file "$a/chats.jsonl" --chat_template "$a/plain.jinja"
 expect 0 '12 examples, ' dry --train_file "$a/pairs.jsonl"
@@ -116,6 +122,8 @@ line '{"messages": [{"role": "user", "content": "b"}]}'
 bad 'no message is an answer of the assistant' --chat_template "$a/plain.jinja"
 line '{"messages": [{"role": "assistant", "content": null, "tool_calls": []}]}'
 bad 'messages[0].tool_calls is not supported' --chat_template "$a/plain.jinja"
+line '{"prompt": "the hand and the sea", "completion": " of"}'
+bad 'bad.jsonl has no example with an answer to learn' --max_seq_length 3
 line '{"messages": []}'
 bad 'messages must be an array of at least one message' --chat_template "$a/plain.jinja"
 cp "$a/chats.jsonl" "$dir/bad.jsonl"

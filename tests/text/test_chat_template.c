@@ -103,11 +103,13 @@ static void check_answers_of(const char *text)
 {
     struct chat_template t;
     struct buf out = {0}, spans = {0};
+    bool are_apart;
     json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}]", "role", "user",
                                  "content", "Is it?", "role", "assistant", "content", "No", "role", "user",
                                  "content", "And", "role", "assistant", "content", "Yes!");
     EXPECT_OK(chat_template_parse(&t, text, strlen(text), json_object()));
-    EXPECT_OK(chat_template_render_answers(&out, &spans, &t, messages));
+    EXPECT_OK(chat_template_render_answers(&out, &spans, &are_apart, &t, messages));
+    EXPECT(!are_apart, "the answers are apart");
     const struct jinja_span *span = (const struct jinja_span *)(const void *)spans.data;
     EXPECT(spans.n == 2 * sizeof *span, "%zu bytes of answers", spans.n);
     for (int i = 0; i < 2; i++) {

@@ -135,9 +135,32 @@ static struct status add_answers(struct making *m, const struct buf *text, const
         }
         spans++;
     }
-    FAIL_IF(m->ends.n == 0, STATUS_DATA,
-            "no message is an answer of the assistant's: there is nothing to learn");
-    return end_answer(m);
+    return m->ends.n > 0 ? end_answer(m) : status_ok();
+}
+
+/* Each answer is an example of its own, the last of which is left in `m`. */
+static struct status add_answers_apart(struct making *m, const json_t *read, const json_t *messages,
+                                       size_t first)
+{
+    struct buf text = {0};
+    struct status s = status_ok();
+    for (size_t i = first; i < json_array_size(read) && !failed(s); i++) {
+        struct jinja_span span;
+        if (!chat_messages_answers(json_array_get(read, i)) || !learns(messages, i, first)) {
+            continue;
+        }
+        s = m->ends.n > 0 ? take(m) : s;
+        m->ids.n = 0;
+        buf_clear(&m->ends);
+        buf_clear(&text);
+        s = failed(s) ? s : chat_template_render_answer(&text, &span, m->reading->chat, read, i);
+        s = failed(s) ? s
+                      : add_turn(m, buf_text(&text), span.begin, buf_text(&text) + span.begin,
+                                 span.end - span.begin);
+        s = failed(s) ? s : end_answer(m);
+    }
+    buf_fini(&text);
+    return s;
 }
 
 /* The assistant's messages from `first` on are answers. */
@@ -145,12 +168,18 @@ static struct status make_chat(struct making *m, const json_t *messages, size_t 
 {
     struct buf text = {0}, spans = {0};
     json_t *read;
+    bool are_apart;
     TRY(m->reading->chat != NULL ? status_ok() : m->reading->no_chat);
     TRY(chat_messages_read(&read, messages));
-    struct status s = chat_template_render_answers(&text, &spans, m->reading->chat, read);
-    s = failed(s)
-            ? s
+    struct status s = chat_template_render_answers(&text, &spans, &are_apart, m->reading->chat, read);
+    s = failed(s) ? s
+        : are_apart
+            ? add_answers_apart(m, read, messages, first)
             : add_answers(m, &text, (const struct jinja_span *)(const void *)spans.data, messages, first);
+    if (!failed(s) && m->ends.n == 0) {
+        s = status_error(STATUS_DATA,
+                         "no message is an answer of the assistant's: there is nothing to learn");
+    }
     json_decref(read);
     buf_fini(&text);
     buf_fini(&spans);
@@ -296,15 +325,18 @@ static void show_text(struct buf *out, const char *text, size_t n)
 
 struct status answer_examples_show(struct buf *out, const struct tokenizer *t, const struct answer_example *e)
 {
-    struct buf text = {0};
+    struct buf text = {0}, repaired = {0};
     struct status s = status_ok();
     for (int64_t k = 0, at = 0; k < e->n_parts && !failed(s); at = e->ends[k++]) {
         buf_clear(&text);
         s = tokenizer_decode(t, &text, e->ids + at, (size_t)(e->ends[k] - at));
+        buf_clear(&repaired);
+        utf8_repair(&repaired, buf_text(&text), text.n); /* a cut example may end within a character */
         buf_puts(out, k % 2 == 1 ? ">>>" : "");
-        show_text(out, buf_text(&text), text.n);
+        show_text(out, buf_text(&repaired), repaired.n);
         buf_puts(out, k % 2 == 1 ? "<<<" : "");
     }
     buf_fini(&text);
+    buf_fini(&repaired);
     return failed(s) ? s : buf_status(out);
 }

@@ -2,10 +2,10 @@
  * {"messages": [...]} of OpenAI, whose text a chat template makes.  A prompt and its completion may be lists
  * of messages too, as in TRL.
  *
- * The rule: an example is a row of parts that are in turn context and answer, the first of which may be empty;
- * answers alone have a loss.  Each part is encoded by itself, so that an answer follows the very tokens that
- * `kiln generate` makes of its prompt.  The token that ends a text follows a completion; and the last
- * answer of a conversation, where the template ends it with no such token.
+ * The rule: an example is a row of parts that are in turn context and answer, of which the first may be
+ * empty; answers alone have a loss.  Each part is encoded by itself, so that an answer follows the very
+ * tokens that `kiln generate` makes of its prompt.  The token that ends a text follows a completion; and the
+ * last answer of a conversation, where the template ends it with no such token.
  *
  * Source: "prompt-completion" and "assistant_only_loss" of TRL's SFTTrainer; "weight": 0 of OpenAI, for a
  * message of the assistant without a loss. */

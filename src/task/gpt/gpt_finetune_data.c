@@ -69,10 +69,11 @@ static struct status take_example(void *self, const struct answer_example *e)
     }
     if (!m->shown) {
         struct buf text = {0};
-        TRY(answer_examples_show(&text, m->scratch.tokenizer, e));
+        struct status s = answer_examples_show(&text, m->scratch.tokenizer, e);
         log_info("the first example, with what is learned between >>> and <<<: %s", buf_text(&text));
         buf_fini(&text);
         m->shown = true;
+        TRY(s);
     }
     return end_document(m);
 }
@@ -183,8 +184,8 @@ static struct status finish_reading(const struct making_store *m, struct status 
                     "ends a text (\"eos_token\" of tokenizer_config.json)",
                     m->data->files->of[0]);
     }
-    FAIL_IF(m->n_documents == 0 && m->answers.counts.n_examples == 0, STATUS_DATA, "%s has no text",
-            m->data->files->of[0]);
+    FAIL_IF(m->n_documents == 0 && m->answers.counts.n_examples == 0, STATUS_DATA, "%s has no %s",
+            m->data->files->of[0], m->has_answers ? "example with an answer to learn" : "text");
     return status_ok();
 }
 

@@ -16,8 +16,8 @@ struct gpt_finetune_data {
     int64_t length;         /* most tokens of an example */
 };
 
-/* Writes the store PREFIX; one that is there must be of an earlier run, or of the same text.  STATUS_DATA names
- * file, line and key. */
+/* Writes the store PREFIX; one that is there must be of an earlier run, or of the same text.  STATUS_DATA
+ * names file, line and key. */
 struct status gpt_finetune_data_write(const struct gpt_finetune_data *d, const char *prefix);
 
 /* Reads everything and tells what the store would hold; measures it with this split. */

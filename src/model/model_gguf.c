@@ -103,6 +103,9 @@ static struct status put_tokenizer(struct gguf_writer *w, const struct model_dir
     put_pieces(w, c->tokenizer, &room);
     put_merges(w, &bpe->merges, by_rank, &room);
     put_specials(w, c->tokenizer);
+    if (c->tokenizer->chat_template != NULL) {
+        gguf_put_text(w, "tokenizer.chat_template", c->tokenizer->chat_template);
+    }
     free((void *)by_rank);
     struct status s = buf_status(&room);
     buf_fini(&room);

@@ -95,6 +95,8 @@ grep -q '^u' "$dir/answer" && fail "the prompt of a chat was printed"
 "$kiln" export --model "$dir/plain/ckpt_4" --output_dir "$dir/exported" >/dev/null 2>&1
 [ "$("$kiln" generate --model "$dir/exported" --chat the --temperature 0 --max_new_tokens 3 2>/dev/null)" = "$(cat "$dir/answer")" ] ||
     fail "an export lost the template"
+"$kiln" convert --model "$dir/plain/model" --to gguf --output_dir "$dir/gguf" >/dev/null 2>&1
+grep -aF "$(cat "$a/plain.jinja")" "$dir/gguf/model.gguf" >/dev/null || fail "a GGUF file has no template"
 
 # what cannot be
 line() { printf '%s\n' "$@" >"$dir/bad.jsonl"; }

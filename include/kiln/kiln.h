@@ -109,6 +109,10 @@ struct kiln_model_options {
      * call ends with KILN_CANCELLED.  NULL: nobody is told. */
     bool (*progress)(void *context, double fraction);
     void *context;
+
+    /* Read the vocabulary and the configuration alone: for tokens, and for kiln_model_memory before a model
+     * is opened.  No session opens on it. */
+    bool without_weights;
 };
 
 /* "auto", "fp32", NULL: as kiln_model_open; NULL in either of the texts means the same. */
@@ -158,12 +162,29 @@ unsigned kiln_model_tasks(const struct kiln_model *model);
 /* The name of a label, of "id2label", borrowed from the model; NULL for a number that is no label of it. */
 const char *kiln_model_label(const struct kiln_model *model, int64_t id);
 
+struct kiln_memory {
+    size_t model_bytes;   /* of the device, once: the weights, and the libraries that compute with them */
+    size_t session_bytes; /* of each session: activations, and the keys and values of a decoder */
+};
+
+struct kiln_generator_options;
+
+/* The memory that the model takes with weights, and a session of a task on it, or, with options, the session
+ * of a generator: those that were allocated, or would be.  Without the vocabulary, which is a few
+ * MB.  Fails as kiln_session_open. */
+struct kiln_status kiln_model_memory(const struct kiln_model *model, struct kiln_memory *memory,
+                                     enum kiln_task task, const struct kiln_generator_options *options);
+
 /* Allocates all that the task needs, so that calls allocate little but their results.  KILN_DATA: the model
  * has no head for the task, and the message names the model's class; or it makes vectors in a way that kiln
  * does not support. */
 struct kiln_status kiln_session_open(struct kiln_session **session, struct kiln_model *model,
                                      enum kiln_task task);
 void kiln_session_close(struct kiln_session *session);
+
+/* The session's calls use at most this many threads of the cpu from now on, between two calls; 0: as many as
+ * the process has, which OMP_NUM_THREADS sets.  Results do not depend on it. */
+void kiln_session_set_threads(struct kiln_session *session, int n_threads);
 
 /* From any thread, or a signal handler: the running call, if there is one, ends with KILN_CANCELLED before
  * its next layer, and so does every later call until kiln_session_resume.  kiln_tokenize, which has no
@@ -187,6 +208,10 @@ struct kiln_tokens {
  * "[MASK]" in a text is plain text.  With a session of any task. */
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
                                  size_t n);
+
+/* The same without a session, from any thread: one text of a model at a time. */
+struct kiln_status kiln_model_tokenize(struct kiln_model *model, struct kiln_tokens *tokens, const char *text,
+                                       size_t n);
 void kiln_tokens_free(struct kiln_tokens *tokens);
 
 struct kiln_string {
@@ -473,9 +498,10 @@ struct kiln_generator_options {
     int64_t n_texts;    /* texts that are continued at once, from 1; others wait */
     size_t cache_bytes; /* of keys and values; 0: those of n_texts of the longest texts, in half of the free
                          * memory at most */
+    int64_t n_threads;  /* of the cpu that a step uses at most; 0: all */
 };
 
-/* 8 texts, 0. */
+/* 8 texts, 0, 0. */
 KILN_OPTIONS(generator)
 
 /* Fails as kiln_session_open. */

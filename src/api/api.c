@@ -151,11 +151,16 @@ static struct status open_model(struct kiln_model **model, const char *path,
     o.watch = options.progress == NULL ? NULL : &watch;
     struct kiln_model *m = calloc(1, sizeof *m);
     FAIL_IF(m == NULL, STATUS_MEMORY, "out of memory for a model");
-    struct status s = session_open_model(&m->weights, path, &o);
+    struct status s = options.without_weights ? session_open_files(&m->weights, path)
+                                              : session_open_model(&m->weights, path, &o);
     if (failed(s)) {
         free(m);
         return s;
     }
+    o.watch = NULL;
+    m->options = o;
+    m->without_weights = options.without_weights;
+    pthread_mutex_init(&m->tokenizing, NULL);
     atomic_init(&m->n_references, 1);
     *model = m;
     return s;
@@ -183,15 +188,14 @@ void kiln_model_close(struct kiln_model *model)
 {
     if (model != NULL && atomic_fetch_sub(&model->n_references, 1) == 1) {
         session_close(&model->weights);
+        pthread_mutex_destroy(&model->tokenizing);
         free(model);
     }
 }
 
 int64_t kiln_model_width(const struct kiln_model *model)
 {
-    return model == NULL
-               ? 0
-               : sentence_model_width(&model->weights.files, model->weights.net.config.model->hidden_size);
+    return model == NULL ? 0 : sentence_model_width(&model->weights.files, model->weights.model->hidden_size);
 }
 
 int64_t kiln_model_max_tokens(const struct kiln_model *model)
@@ -289,10 +293,44 @@ static bool is_cancelled(const void *context)
     return atomic_load(&s->cancelled);
 }
 
+/* As the server counts it: a session's part of its plan is what it does not share with the model. */
+static struct status plan_memory(struct kiln_memory *memory, const struct kiln_model *model,
+                                 enum kiln_task task, const struct kiln_generator_options *given)
+{
+    struct network_plan weights, session;
+    struct session_options o = model->options;
+    TRY(api_check_range("task", (int64_t)task, 0, ANSWER_LAST_PUBLIC));
+    if (given != NULL) {
+        struct kiln_generator_options of_texts;
+        TRY(api_take_generator_options(&of_texts, given));
+        o.n_prompts = of_texts.n_texts;
+        o.cache_bytes = of_texts.cache_bytes;
+    }
+    TRY(session_plan_shared(&session, &model->weights, kind_of(task)->task, &o));
+    TRY(session_plan_model(&weights, &model->weights, &o));
+    *memory = (struct kiln_memory){.model_bytes = weights.total_bytes,
+                                   .session_bytes =
+                                       session.total_bytes - session.weight_bytes - session.library_bytes};
+    return status_ok();
+}
+
+struct kiln_status kiln_model_memory(const struct kiln_model *model, struct kiln_memory *memory,
+                                     enum kiln_task task, const struct kiln_generator_options *options)
+{
+    if (memory == NULL) {
+        return api_status(status_error(STATUS_USAGE, "memory is NULL"));
+    }
+    *memory = (struct kiln_memory){0};
+    return api_status(model == NULL ? status_error(STATUS_USAGE, "model is NULL")
+                                    : plan_memory(memory, model, task, options));
+}
+
 struct status api_open_session(struct kiln_session **session, struct kiln_model *model, enum kiln_task task,
                                const struct session_options *o)
 {
     TRY(api_check_range("task", (int64_t)task, 0, ANSWER_LAST_PUBLIC));
+    FAIL_IF(model->without_weights, STATUS_USAGE,
+            "the model was opened without its weights, which a session needs");
     struct kiln_session *s = calloc(1, sizeof *s);
     FAIL_IF(s == NULL, STATUS_MEMORY, "out of memory for a session");
     struct status status = session_open_shared(&s->session, &model->weights, kind_of(task)->task, o);
@@ -329,6 +367,13 @@ void kiln_session_close(struct kiln_session *session)
         session_close(&session->session);
         kiln_model_close(session->model);
         free(session);
+    }
+}
+
+void kiln_session_set_threads(struct kiln_session *session, int n_threads)
+{
+    if (session != NULL) {
+        session->session.net.x.max_threads = n_threads > 0 ? n_threads : 0;
     }
 }
 

@@ -9,11 +9,15 @@
 
 #include <kiln/kiln.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct kiln_model {
-    struct session weights;  /* the model, from session_open_model */
-    atomic_int n_references; /* the caller's hold, and one for each session */
+    struct session weights; /* the model, from session_open_model; or its files alone */
+    struct session_options options;
+    bool without_weights;
+    pthread_mutex_t tokenizing; /* guards the scratch of `weights` */
+    atomic_int n_references;    /* the caller's hold, and one for each session */
 };
 
 struct kiln_session {
@@ -26,6 +30,10 @@ struct kiln_session {
 /* Opens a session as kiln_session_open does, with options of batches and of the cache. */
 struct status api_open_session(struct kiln_session **session, struct kiln_model *model, enum kiln_task task,
                                const struct session_options *o);
+
+/* A generator's options over the defaults; STATUS_USAGE names the one that is wrong. */
+struct status api_take_generator_options(struct kiln_generator_options *o,
+                                         const struct kiln_generator_options *given);
 
 /* Converts an inner status to a public one. */
 struct kiln_status api_status(struct status s);

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "core/array.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,14 +314,23 @@ void kiln_generator_cancel(struct kiln_generator *generator, uint64_t text)
 
 /* ---- a generator ---- */
 
+struct status api_take_generator_options(struct kiln_generator_options *o,
+                                         const struct kiln_generator_options *given)
+{
+    *o = kiln_generator_defaults();
+    TRY(api_take_options(o, sizeof *o, given));
+    TRY(api_check_range("n_texts", o->n_texts, 1, MOST_TEXTS));
+    return api_check_range("n_threads", o->n_threads, 0, INT_MAX);
+}
+
 static struct status open_generator(struct kiln_generator *g, struct kiln_model *model,
                                     const struct kiln_generator_options *given)
 {
-    struct kiln_generator_options o = kiln_generator_defaults();
-    TRY(api_take_options(&o, sizeof o, given));
-    TRY(api_check_range("n_texts", o.n_texts, 1, MOST_TEXTS));
+    struct kiln_generator_options o;
+    TRY(api_take_generator_options(&o, given));
     TRY(api_open_session(&g->session, model, KILN_GENERATE,
                          &(struct session_options){.n_prompts = o.n_texts, .cache_bytes = o.cache_bytes}));
+    kiln_session_set_threads(g->session, (int)o.n_threads);
     TRY(tokenizer_scratch_init(&g->scratch, g->session->session.tokenizer));
     return begin(g);
 }

@@ -1,4 +1,4 @@
-/* api_tokenize: kiln_tokenize and kiln_decode of include/kiln/kiln.h. */
+/* api_tokenize: kiln_tokenize, kiln_model_tokenize and kiln_decode of include/kiln/kiln.h. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -15,18 +15,24 @@ static struct status take_tokens(struct kiln_tokens *out, const struct token_lis
     return status_ok();
 }
 
-static struct status tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
-                              size_t n)
+static struct status encode(struct tokenizer_scratch *scratch, struct kiln_tokens *tokens, const char *text,
+                            size_t n)
 {
     struct token_list list = {0};
-    TRY(api_begin(session));
     TRY(api_check_text(&text, n, "text"));
-    struct status s = tokenizer_encode(&session->session.scratch, &list, text, n);
+    struct status s = tokenizer_encode(scratch, &list, text, n);
     if (!failed(s)) {
         s = take_tokens(tokens, &list);
     }
     token_list_fini(&list);
     return s;
+}
+
+static struct status tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
+                              size_t n)
+{
+    TRY(api_begin(session));
+    return encode(&session->session.scratch, tokens, text, n);
 }
 
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
@@ -37,6 +43,22 @@ struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_token
     }
     *tokens = (struct kiln_tokens){0};
     return api_status(tokenize(session, tokens, text, n));
+}
+
+struct kiln_status kiln_model_tokenize(struct kiln_model *model, struct kiln_tokens *tokens, const char *text,
+                                       size_t n)
+{
+    if (tokens == NULL) {
+        return api_status(status_error(STATUS_USAGE, "tokens is NULL"));
+    }
+    *tokens = (struct kiln_tokens){0};
+    if (model == NULL) {
+        return api_status(status_error(STATUS_USAGE, "model is NULL"));
+    }
+    pthread_mutex_lock(&model->tokenizing);
+    struct status s = encode(&model->weights.scratch, tokens, text, n);
+    pthread_mutex_unlock(&model->tokenizing);
+    return api_status(s);
 }
 
 void kiln_tokens_free(struct kiln_tokens *tokens)

@@ -44,6 +44,7 @@ struct exec {
     /* products of a forward give each row the bits that it gets alone, where the device can
      * (ops/cpu/gemm.h) */
     bool rows_alone;
+    int max_threads; /* of the cpu's that an op uses; 0: all */
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
     void *beside_workspace; /* scratch of work that runs beside */

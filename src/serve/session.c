@@ -245,17 +245,22 @@ static struct status cross_encoder_read(struct cross_encoder *c, const char *dir
     return status_ok();
 }
 
-static struct status open_network(struct session *s, enum model_task task, struct batch_limits limits,
-                                  const struct session_options *o)
+/* What the files say without the weights. */
+static struct status describe(struct session *s, enum model_task task)
 {
     s->tokenizer = &s->dir.tokenizer;
     s->max_length = s->dir.max_length;
     s->sentence = &s->files;
     s->text_length = text_length_of(&s->files, &s->dir);
-    s->batch_tokens = batch_tokens_on(o->backend.device);
     TRY(cross_encoder_read(&s->scores, s->dir.place.directory));
     TRY(init_scratch(s, task));
-    TRY(s->dir.family->create(&s->model, s->dir.config, task));
+    return s->dir.family->create(&s->model, s->dir.config, task);
+}
+
+static struct status open_network(struct session *s, enum model_task task, struct batch_limits limits,
+                                  const struct session_options *o)
+{
+    s->batch_tokens = batch_tokens_on(o->backend.device);
     FAIL_IF(o->n_layers > s->model->n_layers, STATUS_USAGE, "layer %lld of a model of %lld layers",
             (long long)o->n_layers, (long long)s->model->n_layers);
     s->model->n_layers = o->n_layers > 0 ? o->n_layers : s->model->n_layers;
@@ -280,8 +285,9 @@ struct status session_open(struct session *s, const char *path, enum model_task 
     struct status status = open_dir(s, path, task, o);
     status = failed(status) ? status : check_decoder(&s->dir, task);
     if (!failed(status)) {
-        status =
-            answer_kind_explain(open_network(s, task, limits_in(&s->dir, task, o), o), s->dir.task, task);
+        status = describe(s, task);
+        status = failed(status) ? status : open_network(s, task, limits_in(&s->dir, task, o), o);
+        status = answer_kind_explain(status, s->dir.task, task);
     }
     if (!failed(status)) {
         status = init_packer(s);
@@ -297,6 +303,7 @@ struct status session_open_files(struct session *s, const char *path)
     *s = (struct session){0};
     s->sentence_status = sentence_model_open(&s->files, path);
     struct status status = model_dir_open(&s->dir, failed(s->sentence_status) ? path : s->files.transformer);
+    status = failed(status) ? status : describe(s, s->dir.task);
     if (failed(status)) {
         session_close(s);
     }

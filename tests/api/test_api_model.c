@@ -6,6 +6,8 @@
 
 #include "core/log.h"
 
+#include <omp.h>
+
 static char directory[64];
 
 static struct kiln_model *open_model(const char *name)
@@ -105,6 +107,109 @@ static void test_decode(void)
     kiln_model_close(bert);
 }
 
+static struct kiln_model *open_with(const char *name, const char *dtype, bool without_weights)
+{
+    struct kiln_model_options o = kiln_model_defaults();
+    struct kiln_model *m;
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    o.dtype = dtype;
+    o.without_weights = without_weights;
+    EXPECT_KILN_OK(kiln_model_open_on(&m, path, &o));
+    return m;
+}
+
+/* Without weights there are the same tokens and facts, and no sessions. */
+static void test_without_weights(void)
+{
+    static const char text[] = "a mad dog";
+    struct kiln_model *m = open_with("encoder", "fp32", true), *whole = open_model("encoder");
+    struct kiln_session *s;
+    struct kiln_tokens alone, with;
+    EXPECT_KILN_OK(kiln_session_open(&s, whole, KILN_EMBED));
+    EXPECT_KILN_OK(kiln_tokenize(s, &with, text, sizeof text - 1));
+    kiln_session_close(s);
+    EXPECT_KILN_OK(kiln_model_tokenize(m, &alone, text, sizeof text - 1));
+    EXPECT(alone.n == with.n && memcmp(alone.tokens, with.tokens, with.n * sizeof *with.tokens) == 0,
+           "%zu tokens, and %zu", alone.n, with.n);
+    kiln_tokens_free(&alone);
+    kiln_tokens_free(&with);
+    EXPECT(kiln_model_width(m) == kiln_model_width(whole) && kiln_model_tasks(m) == kiln_model_tasks(whole) &&
+               kiln_model_max_tokens(m) == kiln_model_max_tokens(whole),
+           "other facts without weights");
+    EXPECT_KILN_ERROR(kiln_session_open(&s, m, KILN_EMBED), KILN_USAGE, "without its weights");
+    kiln_model_close(m);
+    kiln_model_close(whole);
+}
+
+static struct kiln_memory memory_of(const struct kiln_model *m, enum kiln_task task,
+                                    const struct kiln_generator_options *o)
+{
+    struct kiln_memory memory;
+    EXPECT_KILN_OK(kiln_model_memory(m, &memory, task, o));
+    EXPECT(memory.model_bytes > 0 && memory.session_bytes > 0, "%zu and %zu bytes", memory.model_bytes,
+           memory.session_bytes);
+    return memory;
+}
+
+/* The same before a model is opened as after it; less in bf16; more for more texts of a generator. */
+static void test_memory(void)
+{
+    struct kiln_model *m = open_with("gpt2", "fp32", true), *whole = open_model("gpt2");
+    struct kiln_model *half = open_with("gpt2", "bf16", true);
+    struct kiln_generator_options o = kiln_generator_defaults();
+    struct kiln_memory memory = memory_of(m, KILN_GENERATE, NULL),
+                       opened = memory_of(whole, KILN_GENERATE, NULL);
+    EXPECT(memory.model_bytes == opened.model_bytes && memory.session_bytes == opened.session_bytes,
+           "%zu and %zu bytes, then %zu and %zu", memory.model_bytes, memory.session_bytes,
+           opened.model_bytes, opened.session_bytes);
+    EXPECT(memory_of(half, KILN_GENERATE, NULL).model_bytes < memory.model_bytes, "bf16 takes as much");
+    o.n_texts = 100;
+    EXPECT(memory_of(m, KILN_GENERATE, &o).session_bytes > memory.session_bytes, "100 texts take as much");
+    o.n_texts = 0;
+    EXPECT_KILN_ERROR(kiln_model_memory(m, &memory, KILN_GENERATE, &o), KILN_USAGE, "n_texts");
+    EXPECT_KILN_ERROR(kiln_model_memory(m, &memory, KILN_EMBED, NULL), KILN_DATA, "GPT2LMHeadModel");
+    kiln_model_close(half);
+    kiln_model_close(whole);
+    kiln_model_close(m);
+}
+
+/* Threads of this process. */
+static int n_threads(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[256];
+    int n = 0;
+    while (fgets(line, sizeof line, f) != NULL && sscanf(line, "Threads: %d", &n) != 1) {
+    }
+    fclose(f);
+    return n;
+}
+
+/* A session of one thread starts no others, and computes the same bits as with three. */
+static void test_threads(void)
+{
+    static const struct kiln_text texts[] = {{"a mad dog had a man", 19}, {"no home", 7}};
+    struct kiln_model *m = open_model("encoder");
+    struct kiln_session *s;
+    struct kiln_vectors one, three;
+    EXPECT_KILN_OK(kiln_session_open(&s, m, KILN_EMBED));
+    omp_set_num_threads(3);
+    kiln_session_set_threads(s, 1);
+    int before = n_threads();
+    EXPECT_KILN_OK(kiln_embed(s, &one, texts, 2, NULL));
+    EXPECT(n_threads() == before, "%d threads, then %d", before, n_threads());
+    kiln_session_set_threads(s, 0);
+    EXPECT_KILN_OK(kiln_embed(s, &three, texts, 2, NULL));
+    EXPECT(n_threads() > before, "still %d threads", before);
+    EXPECT(memcmp(one.values, three.values, (size_t)(one.n * one.width) * sizeof *one.values) == 0,
+           "other vectors of one thread");
+    kiln_vectors_free(&one);
+    kiln_vectors_free(&three);
+    kiln_session_close(s);
+    kiln_model_close(m);
+}
+
 struct loading {
     double last;
     int n, most; /* calls so far, and those after which it stops; 0: never */
@@ -171,9 +276,12 @@ int main(void)
     session_case_unpack(directory);
     session_case_unpack_classifiers(directory);
     session_case_unpack_golden(directory, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
+    test_threads(); /* before others start threads */
     test_special();
     test_tasks();
     test_decode();
+    test_without_weights();
+    test_memory();
     test_progress();
     test_log();
     EXPECT_OK(file_remove_tree(directory));

@@ -110,11 +110,24 @@ static void null_session(void)
     kiln_session_close(NULL);
     kiln_session_cancel(NULL);
     kiln_session_resume(NULL);
+    kiln_session_set_threads(NULL, 1);
+}
+
+static void null_memory(void)
+{
+    struct kiln_memory memory = {1, 1};
+    expect_usage(kiln_model_memory(model, NULL, KILN_FILL, NULL), "memory");
+    expect_usage(kiln_model_memory(NULL, &memory, KILN_FILL, NULL), "model");
+    EXPECT_EMPTY(memory);
 }
 
 static void null_tokenize(void)
 {
     struct kiln_tokens t = {.n = 3};
+    expect_usage(kiln_model_tokenize(NULL, &t, "a", 1), "model");
+    EXPECT_EMPTY(t);
+    expect_usage(kiln_model_tokenize(model, NULL, "a", 1), "tokens");
+    t.n = 3;
     expect_usage(kiln_tokenize(NULL, &t, "a", 1), "session");
     EXPECT_EMPTY(t);
     t.n = 3;
@@ -374,7 +387,10 @@ static const struct {
     {"kiln_session_close", null_session},
     {"kiln_session_cancel", null_session},
     {"kiln_session_resume", null_session},
+    {"kiln_session_set_threads", null_session},
     {"kiln_tokenize", null_tokenize},
+    {"kiln_model_tokenize", null_tokenize},
+    {"kiln_model_memory", null_memory},
     {"kiln_tokens_free", null_tokenize},
     {"kiln_fill", null_fill},
     {"kiln_words_free", null_fill},

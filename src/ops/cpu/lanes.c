@@ -231,7 +231,8 @@ void lanes_run(struct exec *x, const char *op, int64_t n_items, size_t lane_byte
     if (n_items <= 0) {
         return;
     }
-    int threads = omp_get_max_threads();
+    int all = omp_get_max_threads(),
+        threads = x->max_threads > 0 && x->max_threads < all ? x->max_threads : all;
     struct job j = {
         .body = body,
         .context = context,
@@ -248,7 +249,7 @@ void lanes_run(struct exec *x, const char *op, int64_t n_items, size_t lane_byte
     } else {
         work(&j); /* one thread is enough, or another session is using the pool */
     }
-    omp_set_num_threads(threads);
+    omp_set_num_threads(all);
     if (atomic_load(&j.short_of_memory)) {
         exec_fail(x, STATUS_MEMORY, op, "no memory for %zu bytes of scratch in each thread", lane_bytes);
     }

@@ -135,6 +135,14 @@ def result(name, free):
 
 # ---- models and sessions ----
 
+_n_threads = 0
+
+
+def set_num_threads(n: int) -> None:
+    """Calls that begin from now on use at most n threads of the cpu each; 0: as many as OMP_NUM_THREADS says, or all.  Results stay the same."""
+    global _n_threads
+    _n_threads = n
+
 
 class Session:
     """A session, which one thread uses at a time."""
@@ -200,14 +208,15 @@ class Model:
     path    the directory, a checkpoint of kiln or the output directory of a run, a .pt file, or the prefix of a TensorFlow checkpoint
     device  "cpu", "cuda"; None: "auto"
     dtype   "fp32", "bf16"; on cuda "fp16", for decoders on the cpu "int8"; None: "fp32"
+    without_weights  read the vocabulary and the configuration alone
 
     Threads may share a model; each call takes a session of its own, which is kept for the next."""
 
-    def __init__(self, path, device=None, dtype=None):
+    def __init__(self, path, device=None, dtype=None, without_weights=None):
         self.path = os.fspath(path)
         self.handle = ctypes.c_void_p()
         self._idle = {}
-        o = options("model", device=device and device.encode(), dtype=dtype and dtype.encode())
+        o = options("model", device=device and device.encode(), dtype=dtype and dtype.encode(), without_weights=without_weights)
         try:
             lib.kiln_model_open_on(ctypes.byref(self.handle), os.fsencode(self.path), ctypes.byref(o))
         except KilnError as e:
@@ -225,6 +234,7 @@ class Model:
             session = idle.pop()
         except IndexError:
             session = Session(self.handle, task)
+        lib.kiln_session_set_threads(session.handle, _n_threads)
         try:
             yield session
         finally:
@@ -267,9 +277,8 @@ class Model:
     def tokens(self, text):
         """(ids, places): the text's tokens without special ones, and the characters [start, end) of each."""
         data = encode(text)
-        task = next((t for t in (C.EMBED, C.GENERATE, C.FILL, C.ASK, C.CLASSIFY, C.TAG) if self.answers(t)), C.EMBED)
-        with self.session(task) as s, result("tokens", "tokens") as r:
-            s.call(lib.kiln_tokenize, ctypes.byref(r), data, len(data))
+        with result("tokens", "tokens") as r:
+            lib.kiln_model_tokenize(self.handle, ctypes.byref(r), data, len(data))
             found = [(t.id, t.start, t.end) for t in r.tokens[:r.n]]
         places = characters(text, data, [p for _, start, end in found for p in (start, end)])
         return [t[0] for t in found], list(zip(places[::2], places[1::2]))

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import ctypes
 import json
-import logging
 import os
 import queue
+import sys
 import threading
+import weakref
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -26,7 +27,8 @@ def _listed(texts, name):
 
 def _shown(show):
     """Whether progress is shown: as in sentence-transformers, by default where the log is verbose."""
-    return logging.getLogger("kiln").getEffectiveLevel() <= logging.INFO if show is None else show
+    logging = sys.modules.get("logging")  # not imported for this: nobody has set a level then
+    return logging is not None and logging.getLogger("kiln").getEffectiveLevel() <= logging.INFO if show is None else show
 
 
 def _tensor(array, wanted):
@@ -55,6 +57,23 @@ def read_config(path, name="config.json"):
             return json.load(f)
     except (OSError, ValueError):
         return {}
+
+
+def _quantized(vectors, precision):
+    """Vectors as sentence-transformers quantizes them."""
+    if precision in (None, "float32"):
+        return vectors
+    if precision in ("binary", "ubinary"):
+        bits = np.packbits(vectors > 0, axis=-1)
+        return bits if precision == "ubinary" else (bits - 128).astype(np.int8)
+    if len(vectors) == 0:
+        return vectors.astype(precision)
+    if len(vectors) == 1:
+        raise ValueError(f"precision is {precision!r}, whose steps are those between several vectors, but there is one text")
+    least, most = vectors.min(0), vectors.max(0)
+    steps = np.where(most == least, 1, (most - least) / 255)
+    numbers = np.clip(np.floor((vectors - least) / steps), 0, 255)
+    return numbers.astype(np.uint8) if precision == "uint8" else (numbers - 128).astype(np.int8)
 
 
 class SentenceTransformer:
@@ -99,12 +118,15 @@ class SentenceTransformer:
 
         prompt, prompt_name    text, or one of model.prompts, to put before each
         show_progress_bar      count batches of batch_size; kiln batches texts by itself
+        precision              "float32"; "int8", "uint8": each number as one of 256 steps from its least to its largest value in these texts;
+                               "binary", "ubinary": its sign, eight numbers in a byte
         output_value           "sentence_embedding"; "token_embeddings": a list of [tokens, hidden size], special tokens included
         convert_to_tensor      a tensor of PyTorch
         normalize_embeddings   scale vectors to length 1"""
         texts, alone = _listed(sentences, "sentences")
-        if precision not in (None, "float32"):
-            raise ValueError(f"precision is {precision!r}, but kiln gives 'float32' only")
+        if precision not in (None, "float32", "int8", "uint8", "binary", "ubinary"):
+            raise ValueError(f"precision is {precision!r}, but must be float32, int8, uint8, binary or ubinary; dtype=\"bf16\" of the model "
+                             "chooses what it computes in")
         if output_value not in ("sentence_embedding", "token_embeddings"):
             raise ValueError(f"output_value is {output_value!r}, but must be 'sentence_embedding' or 'token_embeddings'")
         prompt = self._prompt(prompt_name, prompt)
@@ -116,6 +138,7 @@ class SentenceTransformer:
         vectors = np.concatenate(parts)[:, :self.truncate_dim]
         if normalize_embeddings and self.truncate_dim is not None:
             vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        vectors = _quantized(vectors, precision)
         if not convert_to_numpy and not convert_to_tensor:
             return list(vectors)
         return _tensor(vectors[0] if alone else vectors, convert_to_tensor)
@@ -221,9 +244,10 @@ class CrossEncoder:
             raise error_of(65, f"{self._model.path} is no cross-encoder: the model has no classifier of texts")
         named = self.config.get("sentence_transformers", {}).get("activation_fn") or \
             self.config.get("sbert_ce_default_activation_function") or ("Sigmoid" if self.num_labels == 1 else "Identity")
-        self._activation = {"Sigmoid": sigmoid, "Identity": lambda x: x}.get(str(named).rsplit(".", 1)[-1])
-        if self._activation is None:
+        activation = {"Sigmoid": sigmoid, "Identity": lambda x: x}.get(str(named).rsplit(".", 1)[-1])
+        if activation is None:
             raise error_of(65, f"the model's activation is {named}, but kiln has Sigmoid and Identity")
+        self._activation: Callable = activation
 
     def predict(self, sentences: Any, batch_size: int = 32, show_progress_bar: bool | None = None,
                 activation_fct: Callable | None = None, apply_softmax: bool = False, convert_to_numpy: bool = True,
@@ -305,9 +329,9 @@ class CausalLM:
             out = [bytes_of(t, "text", t.n).decode("utf-8", "replace") for t in r.texts[:r.n]]
         return out[0] if alone else out
 
-    def stream(self, prompt: str, stop: str | list[str] | None = None, **settings: Any) -> Iterator[str]:
-        """What follows a prompt, piece by piece as it is made; the settings are those of generate.  Closing the generator ends the text."""
-        return self._stream(encode_all([prompt], "prompt"), self._options(stop, **settings))
+    def stream(self, prompt: str, stop: str | list[str] | None = None, **settings: Any) -> Stream:
+        """What follows a prompt, piece by piece as it is made; the settings are those of generate.  close() ends the text."""
+        return Stream(self._model, encode_all([prompt], "prompt"), self._options(stop, **settings))
 
     def score(self, texts: str | list[str], begin: bool = False) -> Any:
         """The log-probabilities of tokens 2 to n of each text: a list of floats, or a list of lists for a list.
@@ -320,7 +344,12 @@ class CausalLM:
             out = [t.log_probabilities[:t.n - 1] if t.n > 1 else [] for t in r.texts[:r.n]]
         return out[0] if alone else out
 
-    def _stream(self, data, o):
+
+class Stream:
+    """An iterator over the pieces of a text that a thread of its own continues.  Any thread may close it, also while another waits for a
+    piece: the iterator ends, and the text after its next token.  One that is not used any more closes itself."""
+
+    def __init__(self, model, data, o):
         pieces, closed = queue.SimpleQueue(), threading.Event()
 
         def told(_context, _text, _token, bytes_, n):
@@ -330,23 +359,35 @@ class CausalLM:
 
         def work():
             try:
-                with self._model.session(C.GENERATE) as s, result("continuations", "continuations") as r:
+                with model.session(C.GENERATE) as s, result("continuations", "continuations") as r:
                     lib.kiln_generate(s.handle, ctypes.byref(r), data, 1, ctypes.byref(o))
                 pieces.put(None)
             except Exception as e:  # raised where the pieces are read
                 pieces.put(e)
 
         o.told = type(o.told)(told)
-        worker = threading.Thread(target=work, daemon=True)
-        worker.start()
-        try:
-            while isinstance(piece := pieces.get(), str):
-                yield piece
-            if piece is not None:
-                raise piece
-        finally:
-            closed.set()
-            worker.join()
+        self._pieces, self._closed = pieces, closed
+        self._worker = threading.Thread(target=work, daemon=True)
+        self._worker.start()
+        weakref.finalize(self, closed.set)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        piece = None if self._closed.is_set() else self._pieces.get()
+        if isinstance(piece, str) and not self._closed.is_set():
+            return piece
+        ended = self._closed.is_set()
+        self._closed.set()
+        if isinstance(piece, Exception) and not ended:
+            raise piece
+        raise StopIteration
+
+    def close(self) -> None:
+        """Ends the text."""
+        self._closed.set()
+        self._worker.join()
 
 
 class Tokenizer:
@@ -358,7 +399,7 @@ class Tokenizer:
         t.decode([464, 5822])        # "The king" """
 
     def __init__(self, model: str | os.PathLike | Model):
-        self._model = model if isinstance(model, Model) else Model(model)
+        self._model = model if isinstance(model, Model) else Model(model, without_weights=True)
 
     @property
     def vocab_size(self) -> int:

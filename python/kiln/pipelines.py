@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 from typing import Any, Callable
 
 import numpy as np
@@ -150,7 +149,7 @@ class QuestionAnswering(Pipeline):
 
     def answer(self, asked: dict, top_k: int = 1, doc_stride: int | None = None, max_answer_len: int = 15, max_question_len: int = 64,
                handle_impossible_answer: bool = False, align_to_words: bool = True) -> Any:
-        context = asked.get("context")
+        context: Any = asked.get("context")
         question, data = encode(asked.get("question"), "question"), encode(context, "context")
         o = options("ask", top_k=top_k, doc_stride=doc_stride, max_answer_length=max_answer_len, max_query_length=max_question_len,
                     may_be_none=handle_impossible_answer)
@@ -241,7 +240,7 @@ class TextGeneration(Pipeline):
             max_new_tokens = max(1, min(256, room))
         texts = CausalLM(self.model).generate(
             [text] * num_return_sequences, max_new_tokens, temperature if do_sample else 0.0, top_k, top_p,
-            repetition_penalty=repetition_penalty, seed=random.getrandbits(63) if seed is None else seed, stop=stop_strings)
+            repetition_penalty=repetition_penalty, seed=int.from_bytes(os.urandom(7), "little") if seed is None else seed, stop=stop_strings)
         return [{"generated_text": (text if return_full_text else "") + t} for t in texts]
 
 

@@ -6,11 +6,8 @@ import json
 import math
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Iterator
@@ -26,6 +23,8 @@ LABELLED = {2: ("text", "label"), 3: ("sentence1", "sentence2", "label")}
 
 def program() -> str:
     """The program `kiln`: KILN_PROGRAM, the one in this package, or the one in the PATH."""
+    import shutil  # where a run begins, not where kiln is imported: 10 ms
+
     bundled = os.path.join(HERE, "program", "bin", "kiln")
     found = os.environ.get("KILN_PROGRAM") or (bundled if os.path.exists(bundled) else shutil.which("kiln"))
     if found is None:
@@ -44,7 +43,7 @@ def _plain(value):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and math.isnan(value) or type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def _row(row, i, name, command):
@@ -61,8 +60,8 @@ def _row(row, i, name, command):
 
 def _rows(data, name, command):
     """Data as a list of dicts: a data frame, a dict of columns, or a list of dicts, tuples or strings."""
-    if hasattr(data, "to_dict") and hasattr(data, "columns"):
-        data = data.to_dict("records")
+    if hasattr(data, "columns"):  # of polars, pyarrow, pandas
+        data = data.to_dicts() if hasattr(data, "to_dicts") else data.to_pylist() if hasattr(data, "to_pylist") else data.to_dict("records")
     elif isinstance(data, dict):
         lengths = {k: len(v) for k, v in data.items()}
         if len(set(lengths.values())) > 1:
@@ -130,6 +129,9 @@ class Run:
     returncode  None while it goes on; 0; 75 if it was stopped and can be resumed"""
 
     def __init__(self, command: str, flags: dict, arguments: tuple = ()):
+        import subprocess
+        import tempfile
+
         self.command = command
         self.events: list[dict] = []
         self.returncode: int | None = None

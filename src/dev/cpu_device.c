@@ -1,6 +1,7 @@
 /* The host as a device: anonymous pages. */
 #define _GNU_SOURCE
 #include "core/arena.h"
+#include "core/parallel.h"
 #include "dev/device.h"
 #include "dev/host_memory.h"
 
@@ -20,6 +21,20 @@ static size_t cpu_free_bytes(void)
     return bytes < left ? bytes : left;
 }
 
+struct block {
+    char *bytes;
+    size_t n;
+};
+
+/* By all threads: one clears about 8 GB/s. */
+static void touch_part(void *context, int part, int n_parts)
+{
+    const struct block *b = context;
+    size_t first = b->n / (size_t)n_parts * (size_t)part;
+    size_t n = part == n_parts - 1 ? b->n - first : b->n / (size_t)n_parts;
+    memset(b->bytes + first, 0, n);
+}
+
 /* Checks free memory only, without the addresses that libraries need: by now they have taken some of
  * these. */
 static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
@@ -32,7 +47,7 @@ static struct status cpu_allocate(void **memory, size_t bytes, const char *what)
     FAIL_IF(p == MAP_FAILED, STATUS_MEMORY, "%s: cannot allocate %zu bytes: %s", what, bytes,
             strerror(errno));
     madvise(p, bytes, MADV_HUGEPAGE); /* only a hint: large matrices read with fewer TLB misses */
-    memset(p, 0, bytes);
+    parallel_run(touch_part, &(struct block){p, bytes});
     *memory = p;
     return status_ok();
 }

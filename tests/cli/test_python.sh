@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Python's kiln (python/) over libkiln.so.0: its answers, runs and errors (tests/python/check_kiln.py), the notebook, and where the
-# Python that KILN_PYTHON names has transformers, its pipelines (tests/peers/check_python.py).
+# Python that KILN_PYTHON names has transformers, its pipelines, and sentence-transformers' vectors (tests/peers/check_python.py); its types by mypy.
 . "$(dirname "$0")/begin.sh"
 build=$(dirname "$kiln")
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,4 +19,9 @@ if "$python" -c 'import torch, transformers' 2>/dev/null; then
     "$python" "$source/tests/peers/check_python.py" "$dir/models" "$dir/decoders" 2>"$dir/log" || fail "$(cat "$dir/log")"
 else
     lack transformers "KILN_PYTHON names no Python with torch and transformers, whose pipelines are those of kiln"
+fi
+if "$python" -c 'import mypy' 2>/dev/null; then
+    (cd "$source/python" && "$python" -m mypy --cache-dir "$dir/mypy" >"$dir/log") || fail "$(cat "$dir/log")"
+else
+    lack mypy "KILN_PYTHON names no Python with mypy, which checks the types of python/kiln"
 fi

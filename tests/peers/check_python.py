@@ -1,9 +1,11 @@
 """Python's kiln beside the pipelines of transformers on the same models.
 
 usage: check_python.py MODELS DECODERS; MODELS/entailment is a classifier of texts with the label "Entailment"."""
+import importlib.util
 import sys
 import warnings
 
+import numpy as np
 import torch
 import transformers
 
@@ -83,4 +85,19 @@ for name in ("gpt2", "bloom"):
     for text in ("and the", "a", ["and", "the"]):
         for settings in ({}, {"return_full_text": False}):
             both.check(text, max_new_tokens=10, do_sample=False, **settings)
+if importlib.util.find_spec("sentence_transformers"):
+    from sentence_transformers import SentenceTransformer
+
+    for name in ("encoder", "masked_lm"):  # no files of its own: both pool by the mean
+        ours = kiln.SentenceTransformer(f"{MODELS}/{name}")
+        theirs = SentenceTransformer(f"{MODELS}/{name}", device="cpu", model_kwargs={"dtype": torch.float32})
+        for precision in ("float32", "binary", "ubinary", "int8", "uint8"):
+            got, wanted = (m.encode(TEXTS, precision=precision, convert_to_numpy=True) for m in (ours, theirs))
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), (name, precision, got.shape, wanted.shape)
+            # rounding may take a number over a step
+            apart = np.abs(got.astype(float) - wanted.astype(float)).max() if "binary" not in precision else (got != wanted).mean()
+            assert apart <= {"float32": 1e-5, "binary": 0, "ubinary": 0}.get(precision, 1), (name, precision, apart)
+        np.testing.assert_allclose(ours.similarity(ours.encode(TEXTS), ours.encode(TEXTS)),
+                                   theirs.similarity(theirs.encode(TEXTS), theirs.encode(TEXTS)), atol=1e-5)
+    print("vectors as sentence-transformers'")
 print(Both.n_calls, "answers as transformers' pipelines")

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -32,6 +33,16 @@ def command(*line):
     return subprocess.run([kiln.runs.program(), *line], capture_output=True, check=True, text=True).stdout.splitlines()
 
 
+def frame(columns):
+    """A data frame: pandas', or what kiln asks of one."""
+    try:
+        import pandas
+    except ImportError:
+        rows = [dict(zip(columns, values)) for values in zip(*columns.values())]
+        return mock.Mock(spec=["columns", "to_dict"], columns=list(columns), to_dict=lambda kind: rows)
+    return pandas.DataFrame(columns)
+
+
 class Answers(unittest.TestCase):
     def test_vectors(self):
         m = kiln.SentenceTransformer(model("encoder"))
@@ -55,6 +66,38 @@ class Answers(unittest.TestCase):
         np.testing.assert_allclose([h["score"] for h in hits], [f["score"] for f in found], atol=1e-5)
         self.assertEqual(m.tokenizer.decode(m.tokenizer.encode("a mad dog")), "[CLS] a mad dog [SEP]")
         self.assertEqual(kiln.pipeline("feature-extraction", model("encoder"))("a mad dog")[0], tokens[0].tolist())
+
+    def test_precision(self):
+        """Steps and signs as sentence-transformers makes them, which tests/peers/check_python.py holds against it."""
+        m = kiln.SentenceTransformer(model("encoder"))
+        v = m.encode(TEXTS)
+        signs = m.encode(TEXTS, precision="ubinary")
+        np.testing.assert_array_equal(np.unpackbits(signs, axis=1)[:, :v.shape[1]], v > 0)
+        np.testing.assert_array_equal(m.encode(TEXTS, precision="binary"), signs.astype(np.int16) - 128)
+        steps = m.encode(TEXTS, precision="uint8")
+        self.assertEqual((steps.dtype, steps.shape, steps.min(), steps.max()), (np.uint8, v.shape, 0, 255))
+        np.testing.assert_array_equal(m.encode(TEXTS, precision="int8"), steps.astype(np.int16) - 128)
+        half = kiln.SentenceTransformer(model("encoder"), dtype="bf16").encode(TEXTS)
+        np.testing.assert_allclose(half, v, atol=0.05)
+        self.assertFalse(np.array_equal(half, v))
+        gpt = os.path.join(DECODERS, "gpt2")
+        for dtype, most in (("bf16", 0.05), ("int8", 0.2)):
+            np.testing.assert_allclose(kiln.CausalLM(gpt, dtype=dtype).score("and the king"), kiln.CausalLM(gpt).score("and the king"),
+                                       atol=most)
+
+    def test_threads_of_a_call(self):
+        m = kiln.SentenceTransformer(model("encoder"))
+        wanted = m.encode(TEXTS)
+        kiln.set_num_threads(1)
+        self.assertEqual(m.encode(TEXTS).tobytes(), wanted.tobytes())
+        kiln.set_num_threads(0)
+
+    def test_tokenizer(self):
+        """It reads no weights."""
+        t = kiln.Tokenizer(model("encoder"))
+        self.assertEqual(t.encode("a mad dog"), kiln.SentenceTransformer(model("encoder")).tokenizer.encode("a mad dog"))
+        with self.assertRaisesRegex(ValueError, "without its weights"), t._model.session(_library.C.EMBED):
+            pass
 
     def test_decoder(self):
         for name in ("gpt2", "bloom"):
@@ -84,6 +127,20 @@ class Answers(unittest.TestCase):
         unread = lm.stream("and")
         del unread
         gc.collect()
+
+    def test_stream_closed_while_waited_for(self):
+        """By another thread: the one that waits for a piece sees the end."""
+        lm, found = kiln.CausalLM(os.path.join(DECODERS, "gpt2")), queue.SimpleQueue()
+        pieces = lm.stream("and", max_new_tokens=20, ignore_end=True)
+        got = pieces._pieces
+        pieces._pieces = mock.Mock(get=lambda: (found.put("waits"), found_closed.wait(), got.get())[2])
+        found_closed = pieces._closed
+        reader = threading.Thread(target=lambda: found.put(list(pieces)))
+        reader.start()
+        self.assertEqual(found.get(), "waits")
+        pieces.close()
+        self.assertEqual(found.get(), [])
+        reader.join()
 
     def test_interrupted(self):
         """Ctrl-C ends a call, and the session can be used again."""
@@ -159,8 +216,10 @@ class Runs(unittest.TestCase):
         self.assertIn(label["label"], ("x", "y"))
         columns = {"text": [t for t, _ in LABELLED], "label": [k for _, k in LABELLED]}
         again = kiln.classify(model("encoder"), out, train_file=columns, show_progress=False, overwrite_output_dir=True, **TRAINED)
-        losses = [[e["step_loss"] for e in r.events if e["event"] == "step"] for r in (run, again)]
-        self.assertEqual(*losses)
+        framed = kiln.classify(model("encoder"), out, train_file=frame(columns), show_progress=False, overwrite_output_dir=True, **TRAINED)
+        losses = [[e["step_loss"] for e in r.events if e["event"] == "step"] for r in (run, again, framed)]
+        self.assertEqual(*losses[:2])
+        self.assertEqual(*losses[1:])
 
     def test_stopped_and_resumed(self):
         out = os.path.join(DIR, "stopped")
@@ -215,6 +274,9 @@ class Mistakes(unittest.TestCase):
         self.refuse(TypeError, "an array of <U1", lambda: m.similarity(np.array(["a"]), v))
         self.refuse(ValueError, "vectors of 3 numbers", lambda: m.similarity(np.zeros((2, 3)), v))
         self.refuse(ValueError, "query_embeddings has vectors of 3", lambda: kiln.semantic_search(np.zeros(3), v))
+        self.refuse(ValueError, "precision is 'bf16', but must be", lambda: m.encode("a", precision="bf16"))
+        self.refuse(ValueError, "there is one text", lambda: m.encode("a", precision="int8"))
+        self.refuse(ValueError, "int8", lambda: kiln.SentenceTransformer(model("encoder"), dtype="int9"))
         self.refuse(ValueError, "no prompt 'query'", lambda: m.encode("a", prompt_name="query"))
         self.refuse(TypeError, "must be a pair", lambda: kiln.CrossEncoder(model("single")).predict([("a", "b", "c")]))
         self.refuse(ValueError, "the task is 'sing'", lambda: kiln.pipeline("sing", model("encoder")))

@@ -15,8 +15,9 @@
  * contents. */
 typedef void lanes_body(const void *context, int64_t item, void *lane);
 
-/* Calls `body` for every item in [0, n_items), in any order, on all threads, or as many as the exec may use.  STATUS_MEMORY sticks in the
- * exec if a lane cannot be allocated; that thread has then done nothing, and the results are undefined. */
+/* Calls `body` for every item in [0, n_items), in any order, on all threads, or as many as the exec may use.
+ * STATUS_MEMORY sticks in the exec if a lane cannot be allocated; that thread has then done nothing, and the
+ * results are undefined. */
 void lanes_run(struct exec *x, const char *op, int64_t n_items, size_t lane_bytes, lanes_body *body,
                const void *context);
 

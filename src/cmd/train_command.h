@@ -27,8 +27,8 @@ struct train_command {
  * rank_run_begin, of the mesh or the emulation, and of `train`. */
 struct status train_command_run(const struct train_command *t, const void *args);
 
-/* Sets all flags by name in the settings, for `train`, once files of settings are read; the caller
- * json_decref's them after the run.  STATUS_USAGE unless they are the same on all ranks. */
+/* Sets all flags by name and the command line in the settings, for `train`, once files of settings are read;
+ * the caller json_decref's the flags after the run.  STATUS_USAGE unless they are the same on all ranks. */
 struct status train_command_flags(json_t **flags, const struct train_command *t, void *args);
 
 /* Names the environment variables of the replaced systems that are set and change nothing here, in a log

@@ -19,6 +19,7 @@
 #ifndef KILN_CORE_OPTION_H
 #define KILN_CORE_OPTION_H
 
+#include "core/buf.h"
 #include "core/json.h"
 #include "core/status.h"
 
@@ -271,6 +272,9 @@ struct option_key option_key(const struct option *o);
 /* An object from option_key to the parsed values, in the order of the table; an absent
  * string is null.  The caller json_decref's it; NULL if memory runs out. */
 json_t *option_values(const struct command *c, const void *args);
+
+/* Appends "kiln NAME --flag=value ..." with the flags that were given, as a shell would read it back. */
+void option_append_line(struct buf *out, const struct command *c, const void *args);
 
 /* Writes the help of a command to standard output, wrapped to 100 columns: with all flags, or the usual ones
  * only. */

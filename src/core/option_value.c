@@ -1,6 +1,7 @@
 #include "core/option_value.h"
 
 #include "core/log.h"
+#include "core/words.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -265,4 +266,46 @@ json_t *option_values(const struct command *c, const void *args)
         }
     }
     return values;
+}
+
+static void add_given(struct words *w, const char *name, const json_t *value)
+{
+    if (json_is_array(value)) {
+        words_add(w, "--%s", name);
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            words_add(w, "%s", json_string_value(json_array_get(value, i)));
+        }
+    } else if (json_is_string(value)) {
+        words_add(w, "--%s=%s", name, json_string_value(value));
+    } else if (json_is_real(value)) {
+        words_add(w, "--%s=%.9g", name, json_real_value(value));
+    } else if (json_is_integer(value)) {
+        words_add(w, "--%s=%" JSON_INTEGER_FORMAT, name, json_integer_value(value));
+    } else if (json_is_boolean(value)) {
+        words_add(w, "--%s%s", name, json_is_true(value) ? "" : "=false");
+    }
+}
+
+/* Rows that are other names of a flag's field, and hold no value of their own, are passed over. */
+void option_append_line(struct buf *out, const struct command *c, const void *args)
+{
+    struct words line = {0};
+    json_t *told = json_object();
+    words_add(&line, "kiln");
+    words_add(&line, "%s", c->name);
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        json_t *value =
+            w.row.name[0] == '\0' || !option_was_given(c, args, w.row.name) ? NULL : value_of(&w.row, args);
+        char field[32];
+        snprintf(field, sizeof field, "%zu", w.row.offset);
+        if (value != NULL && json_object_get(told, field) == NULL) {
+            add_given(&line, w.row.name, value);
+            json_object_set_new(told, field, json_true());
+        }
+        json_decref(value);
+    }
+    words_print(out, &line);
+    out->failed |= line.failed;
+    words_fini(&line);
+    json_decref(told);
 }

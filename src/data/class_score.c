@@ -231,6 +231,20 @@ static const char *name_of(const struct scoring *s, int64_t label)
     return label_names_get(s->labels->names, label);
 }
 
+/* The label of all rows, of a model that does not tell them apart; -1: it gives several, or there are few
+ * rows, or all have it. */
+static int64_t only_label(const struct scoring *s)
+{
+    enum { FEWEST_ROWS = 10 };
+    for (int64_t k = 0; k < s->n_labels; k++) {
+        if (s->labels->problem == PROBLEM_SINGLE_LABEL && s->n >= FEWEST_ROWS && s->tallies[k].said == s->n &&
+            s->tallies[k].meant < s->n) {
+            return k;
+        }
+    }
+    return -1;
+}
+
 static void add_measures(json_t *rows, const char *name, struct tally t, struct measures m)
 {
     json_array_append_new(rows, json_pack("[o, f, f, f, I, I]", json_text(name), m.precision, m.recall, m.f1,
@@ -274,9 +288,11 @@ static struct status add_label_table(const struct scoring *s, json_t *tables)
                             (long long)s->n_labels);
     }
     struct tally sum = sum_of(s);
-    char note[160] = "";
+    char note[320] = "";
     add_measures(rows, "macro average", sum, mean_of(s));
-    add_measures(rows, "micro average", sum, measures_of(sum));
+    if (s->labels->problem == PROBLEM_MULTI_LABEL) { /* of single labels it is the accuracy, thrice */
+        add_measures(rows, "micro average", sum, measures_of(sum));
+    }
     for (int64_t i = 0; i < s->n_labels && i < MOST_ROWS; i++) {
         struct tally t = s->tallies[order[i].meant];
         add_measures(rows, name_of(s, order[i].meant), t, measures_of(t));
@@ -285,6 +301,12 @@ static struct status add_label_table(const struct scoring *s, json_t *tables)
     if (s->n_labels > MATRIX_LABELS) {
         snprintf(note, sizeof note, "%lld of %lld labels, the most frequent first",
                  (long long)(s->n_labels < MOST_ROWS ? s->n_labels : MOST_ROWS), (long long)s->n_labels);
+    }
+    int64_t only = only_label(s);
+    if (only >= 0) {
+        snprintf(note, sizeof note,
+                 "The model gives every text the label %.200s: it has not learnt to tell them apart.",
+                 name_of(s, only));
     }
     json_array_append_new(tables, json_pack("{s:s, s:s, s:[s, s, s, s, s, s], s:o}", "title", "Labels",
                                             "note", note, "columns", "label", "precision", "recall", "F1",
@@ -363,14 +385,12 @@ static struct status add_tables(const struct scoring *s, json_t *tables)
 /* Warns of a model that gives all rows one label, where they have several. */
 static void warn_of_one_label(const struct scoring *s)
 {
-    enum { FEWEST_ROWS = 10 };
-    for (int64_t k = 0; k < s->n_labels && s->n >= FEWEST_ROWS; k++) {
-        if (s->tallies[k].said == s->n && s->tallies[k].meant < s->n) {
-            log_warning("the model gives all %.0f texts the label %s, which %.0f of them have: it has not "
-                        "learnt to tell them apart; train for more epochs, at another rate, or on labels "
-                        "that are as frequent as each other",
-                        s->n, name_of(s, k), s->tallies[k].meant);
-        }
+    int64_t k = only_label(s);
+    if (k >= 0) {
+        log_warning("the model gives all %.0f texts the label %s, which %.0f of them have: it has not "
+                    "learnt to tell them apart; train for more epochs, at another rate, or on labels "
+                    "that are as frequent as each other",
+                    s->n, name_of(s, k), s->tallies[k].meant);
     }
 }
 
@@ -398,7 +418,7 @@ struct status class_score(struct score_list *out, json_t *tables, const struct m
     if (!failed(status) && s.n == 0) {
         status = status_error(STATUS_DATA, "no row has a label to score against");
     }
-    if (!failed(status) && tables != NULL && labels->problem == PROBLEM_SINGLE_LABEL) {
+    if (!failed(status) && tables != NULL) {
         warn_of_one_label(&s);
     }
     if (!failed(status) && tables != NULL) {

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "io/file.h"
 #include "dev/precision.h"
+#include "nn/model_measures.h"
 #include "report/report_page.h"
 
 #include <math.h>
@@ -60,6 +61,15 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
     json_object_set_new(fields, "tensorboard", json_boolean(m->options.tensorboard));
     json_object_set_new(fields, "model", c->net.model->type->to_json(c->net.model));
     json_object_set(fields, "flags", (json_t *)s->flags);
+    if (s->command != NULL) {
+        json_object_set_new(fields, "command", json_text(s->command));
+    }
+    if (s->data_tokens > 0) {
+        json_object_set_new(fields, "data_tokens", json_real(s->data_tokens));
+    }
+    if (s->steps_per_epoch > 0) {
+        json_object_set_new(fields, "steps_per_epoch", json_real(s->steps_per_epoch));
+    }
     return fields;
 }
 
@@ -89,6 +99,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->steps_per_epoch = s->steps_per_epoch;
     m->total_s = s->total_s;
     m->left_s = s->total_s - s->elapsed_s;
+    m->bytes_per_token = s->bytes_per_token;
     m->started = true;
     m->model = s->trainer->config.net.model;
     if (!m->options.silent) {
@@ -99,22 +110,23 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->logged = m->told = begin_window();
 }
 
-/* Drawing report.html may take at most a hundredth of a run's time. */
-static void draw_report(struct metrics *m, bool at_any_rate)
+/* Drawing report.html takes at most a hundredth of a run's time. */
+static void draw_report(struct metrics *m, bool at_end)
 {
-    static const int64_t SHARE = 100;
+    static const int64_t SHARE = 100, LEAST_NS = 2000000000;
     int64_t begun = clock_ns();
     char path[1056];
     const char *run = m->directory;
-    if (!m->started || m->log.file == NULL || (!at_any_rate && begun < m->next_report_ns)) {
+    if (!m->started || m->log.file == NULL || (!at_end && begun < m->next_report_ns)) {
         return;
     }
     snprintf(path, sizeof path, "%s/report.html", m->directory);
-    struct status s = report_write(path, report_append, &run, 1);
+    struct status s = report_write(path, at_end ? report_append : report_append_running, &run, 1);
     if (failed(s)) {
         log_warning("%s; `kiln report %s` makes the page later", s.message, m->directory);
     }
-    m->next_report_ns = clock_ns() + SHARE * (clock_ns() - begun);
+    int64_t took = SHARE * (clock_ns() - begun);
+    m->next_report_ns = clock_ns() + (took > LEAST_NS ? took : LEAST_NS);
 }
 
 void metrics_close(struct metrics *m)
@@ -169,6 +181,7 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields)
             metrics_event(m, "lost_lines", json_pack("{s:I}", "lines", (json_int_t)n_lost));
         }
     }
+    draw_report(m, false);
 }
 
 static void add_result(struct metrics_window *w, const struct batch_step *batch,
@@ -397,11 +410,28 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
     }
 }
 
+/* The held-out result of a decoder in the units of its field. */
+struct text_measures {
+    double perplexity, bits_per_byte; /* 0: unknown */
+};
+
+static struct text_measures text_measures_of(const struct metrics *m, const struct trainer_result *r)
+{
+    double nats = r->n_sums > 0 ? trainer_sum_mean(&r->sums[0]) : NAN;
+    if (r->n_sums == 0 || r->sums[0].of->name != model_measures[MEASURE_NEXT_TOKEN].loss) {
+        return (struct text_measures){0};
+    }
+    double bits = m->bytes_per_token > 0 ? nats / log(2) / m->bytes_per_token : 0;
+    return (struct text_measures){exp(nats), bits};
+}
+
 /* "words loss 3.2100 (unigram 6.1000, 6-grams 3.6000), accuracy 0.4000 (unigram 0.0600), ..."; u may be
  * NULL. */
-static void put_heldout(struct buf *b, const struct trainer_result *r, const struct unigram *u,
-                        const struct ngram_score *ngram)
+static void put_heldout(struct buf *b, const struct metrics *m, const struct trainer_result *r,
+                        const struct unigram *u)
 {
+    const struct ngram_score *ngram = &m->ngram;
+    struct text_measures t = text_measures_of(m, r);
     for (int i = 0; i < r->n_sums; i++) {
         const struct trainer_sum *s = &r->sums[i];
         bool of_words = i < 2; /* the first loss and its accuracy, which word frequencies have as well */
@@ -418,6 +448,12 @@ static void put_heldout(struct buf *b, const struct trainer_result *r, const str
             buf_printf(b, "%d-grams %.4f", ngram->order, ngram->loss);
         }
         buf_puts(b, has_counts || has_unigram ? ")" : "");
+    }
+    if (t.perplexity > 0) {
+        buf_printf(b, ", perplexity %.2f", t.perplexity);
+    }
+    if (t.bits_per_byte > 0) {
+        buf_printf(b, ", %.4f bits per byte", t.bits_per_byte);
     }
 }
 
@@ -445,13 +481,19 @@ static json_t *take_evaluation(struct metrics *m, int64_t step, const struct tra
         snprintf(name, sizeof name, "ngram_%s", r->sums[0].of->name);
         json_object_set_new(event, name, json_real(m->ngram.loss));
     }
+    struct text_measures t = text_measures_of(m, r);
+    if (t.perplexity > 0) {
+        json_object_set_new(event, "perplexity", json_real(t.perplexity));
+    }
+    if (t.bits_per_byte > 0) {
+        json_object_set_new(event, "bits_per_byte", json_real(t.bits_per_byte));
+    }
     m->evaluated = true;
     return event;
 }
 
 static void end_evaluation(struct metrics *m, int64_t evaluation_ns)
 {
-    draw_report(m, false);
     m->evaluation_ns += evaluation_ns;
     leave_out_evaluation(&m->logged, evaluation_ns);
     leave_out_evaluation(&m->told, evaluation_ns);
@@ -488,7 +530,7 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
     struct buf text = {0};
     add_unigram(event, r, u);
     metrics_event(m, "evaluation", event);
-    put_heldout(&text, r, u, &m->ngram);
+    put_heldout(&text, m, r, u);
     log_info("phase %d step %lld held-out: %s", m->phase, (long long)step, buf_text(&text));
     buf_fini(&text);
     end_evaluation(m, evaluation_ns);
@@ -501,7 +543,7 @@ void metrics_validation(struct metrics *m, int64_t step, const struct trainer_re
     struct buf text = {0};
     json_object_set_new(event, "samples", json_integer(n_samples));
     metrics_event(m, plots ? "evaluation" : "test", event);
-    put_heldout(&text, r, NULL, &m->ngram);
+    put_heldout(&text, m, r, NULL);
     log_info("%s: %lld held-out samples: %s", of, (long long)n_samples, buf_text(&text));
     buf_fini(&text);
     end_evaluation(m, evaluation_ns);

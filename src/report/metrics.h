@@ -39,8 +39,11 @@ struct metrics_start {
     const struct deepspeed_log_options *deepspeed; /* logs of its DeepSpeed variant; NULL: it is not that */
     const struct megatron_log_options *megatron;   /* logs of Megatron-DeepSpeed's script; NULL: not that */
     const struct trainer *trainer;
-    int n_ranks;         /* ranks that train together */
-    const json_t *flags; /* flags as given, for the logs; may be NULL */
+    int n_ranks;            /* ranks that train together */
+    const json_t *flags;    /* flags as given, for the logs; may be NULL */
+    const char *command;    /* the command line; may be NULL */
+    double data_tokens;     /* tokens of the training data; 0: unknown */
+    double bytes_per_token; /* bytes of held-out text for each predicted token; 0: unknown */
 };
 
 /* Steps since a line; those that were skipped are not in it. */
@@ -73,6 +76,7 @@ struct metrics {
     double final_loss;            /* mean of the last line's steps */
     struct metrics_window logged; /* steps since the last JSON line */
     struct metrics_window told;   /* steps since the last line for people */
+    double bytes_per_token;       /* of metrics_start */
     bool evaluated;
     double heldout_means[MODEL_MOST_SUMS]; /* means of the latest evaluation */
     struct ngram_score ngram;              /* logged with each evaluation; n_samples 0: there is none */

@@ -185,6 +185,21 @@ static void append_dots(struct buf *b, const struct chart *c, const struct axis 
     buf_puts(b, "\"/>\n");
 }
 
+static bool is_baseline(const struct chart_curve *curve)
+{
+    return curve->style == CHART_FLOOR || curve->style == CHART_COUNTS;
+}
+
+static bool is_constant(const struct column *columns, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        if (columns[k].low < columns[0].high || columns[k].high > columns[0].low) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A line for each phase, over its band; dots if there are few values. */
 static void append_curve(struct buf *b, const struct chart *c, const struct axis *a,
                          const struct chart_curve *curve)
@@ -210,12 +225,18 @@ static void append_curve(struct buf *b, const struct chart *c, const struct axis
     buf_printf(b, "<path class=\"r%d %s\" data-run=\"", curve->color, classes[curve->style]);
     html_append(b, curve->run);
     buf_printf(b, "\" data-what=\"%s\" d=\"", curve->label);
-    for (size_t k = 0; k < n; k++) {
+    bool is_level = is_baseline(curve) && is_constant(columns, n);
+    if (is_level) { /* it holds at every step, whenever it was measured */
+        buf_puts(b, "M");
+        append_place(b, c, a, 0, columns[0].mean);
+        append_place(b, c, a, (double)c->last_step, columns[0].mean);
+    }
+    for (size_t k = 0; k < n && !is_level; k++) {
         buf_puts(b, k == 0 || columns[k].phase != columns[k - 1].phase ? "M" : "");
         append_place(b, c, a, columns[k].step, columns[k].mean);
     }
     buf_puts(b, "\"/>\n");
-    if (n == 1 || (n <= MAX_DOTS && curve->style == CHART_DOTS)) {
+    if ((n == 1 && !is_level) || (n <= MAX_DOTS && curve->style == CHART_DOTS)) {
         append_dots(b, c, a, columns, n, curve->color);
     }
 }
@@ -264,6 +285,31 @@ static void append_svg(struct buf *b, const struct chart *c, const struct axis *
     buf_puts(b, "</svg>");
 }
 
+/* Instead of a plot, if no curve has two values: each as a number. */
+static bool append_numbers(struct buf *b, const struct chart *c)
+{
+    struct buf numbers = {0};
+    bool single = true;
+    for (size_t i = 0; i < c->n_curves && single; i++) {
+        const struct chart_curve *curve = &c->curves[i];
+        struct column columns[MAX_COLUMNS + 1];
+        size_t n = columns_of(columns, curve, c->last_step);
+        single = n < 2 && (n == 0 || columns[0].n == 1);
+        if (n == 1) {
+            buf_printf(&numbers,
+                       "<p class=\"one\"><i class=\"r%d swatch\"></i>%s <small>%s, step %s</small></p>\n",
+                       curve->color, number_text(columns[0].mean).text, curve->label,
+                       number_text(columns[0].step).text);
+        }
+    }
+    if (single) {
+        buf_append(b, numbers.data, numbers.n);
+    }
+    b->failed |= numbers.failed;
+    buf_fini(&numbers);
+    return single;
+}
+
 void chart_append(struct buf *b, const struct chart *c)
 {
     struct axis y;
@@ -271,12 +317,14 @@ void chart_append(struct buf *b, const struct chart *c)
     if (!value_axis(&y, c)) {
         return;
     }
-    append_ticks(&lines, &labels, c, &y);
-    buf_printf(b, "<figure><figcaption>%s <small>%s</small></figcaption>\n<div class=\"plot\">", c->title,
-               c->unit);
-    append_svg(b, c, &y, buf_text(&lines));
-    buf_puts(b, buf_text(&labels));
-    buf_puts(b, "</div></figure>\n");
+    buf_printf(b, "<figure><figcaption>%s <small>%s</small></figcaption>\n", c->title, c->unit);
+    if (!append_numbers(b, c)) {
+        append_ticks(&lines, &labels, c, &y);
+        buf_puts(b, "<div class=\"plot\">");
+        append_svg(b, c, &y, buf_text(&lines));
+        buf_printf(b, "%s</div>", buf_text(&labels));
+    }
+    buf_puts(b, "</figure>\n");
     b->failed |= lines.failed || labels.failed;
     buf_fini(&lines);
     buf_fini(&labels);
@@ -382,10 +430,17 @@ static double row_sum(const json_t *row)
     return sum;
 }
 
+/* A sentence needs a wide column, and its lines may break. */
+static const char *long_class(const char *text)
+{
+    enum { LONG_BYTES = 24 };
+    return text != NULL && strlen(text) > LONG_BYTES ? " class=\"long\"" : "";
+}
+
 static void append_cell(struct buf *b, const json_t *value, double shade)
 {
     if (json_is_string(value)) {
-        buf_puts(b, "<td>");
+        buf_printf(b, "<td%s>", long_class(json_string_value(value)));
         html_append(b, json_string_value(value));
     } else if (json_is_integer(value) && shade > 0) {
         buf_printf(b, "<td class=\"n\" style=\"--shade:%.3f\">%" JSON_INTEGER_FORMAT, shade,
@@ -424,7 +479,7 @@ void report_table_append(struct buf *b, const json_t *table)
     buf_printf(b, "<div class=\"scroll box\"><table class=\"data%s\">\n<thead><tr>", shaded ? " shaded" : "");
     for (size_t i = 0; i < json_array_size(columns); i++) {
         const char *name = json_string_value(json_array_get(columns, i));
-        buf_puts(b, "<th title=\"");
+        buf_printf(b, "<th%s title=\"", long_class(name));
         html_append(b, name == NULL ? "" : name);
         buf_puts(b, "\">");
         html_append(b, name == NULL ? "" : name);

@@ -38,7 +38,8 @@ struct chart {
     size_t n_marks;
 };
 
-/* Appends the chart as <figure>, or nothing if no curve has a value. */
+/* Appends the chart as <figure>, numbers instead of a plot if no curve has two values, or nothing if none has
+ * any. */
 void chart_append(struct buf *b, const struct chart *c);
 
 /* The same as figure number `number` of one SVG for papers, with its ticks and no style sheet; false: no

@@ -9,20 +9,10 @@ struct named_column {
     enum run_column column;
 };
 
-static bool has_values(const struct run_log *logs, int n_logs, enum run_column column)
-{
-    bool any = false;
-    for (int r = 0; r < n_logs; r++) {
-        any |= isfinite(run_rows_last(&logs[r].steps, column)) ||
-               isfinite(run_rows_last(&logs[r].evaluations, column));
-    }
-    return any;
-}
-
 static void add_column(struct named_column *columns, int *n, const struct run_log *logs, int n_logs,
                        const char *before, const char *name, enum run_column column)
 {
-    if (has_values(logs, n_logs, column)) {
+    if (run_logs_have(logs, n_logs, column)) {
         snprintf(columns[*n].name, sizeof columns[*n].name, "%s%s", before, name);
         columns[(*n)++].column = column;
     }
@@ -37,6 +27,8 @@ static int find_columns(struct named_column columns[RUN_N_COLUMNS], const struct
         [RUN_LEARNING_RATE] = "learning_rate",
         [RUN_SEQUENCES_PER_SECOND] = "sequences_per_second",
         [RUN_TOKENS_PER_SECOND] = "tokens_per_second",
+        [RUN_PERPLEXITY] = "perplexity",
+        [RUN_BITS_PER_BYTE] = "bits_per_byte",
     };
     int n = 0;
     for (int i = 0; i < RUN_MEASURES; i++) {

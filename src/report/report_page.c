@@ -33,9 +33,13 @@ static const struct chart_form total_chart = {
 static const struct chart_form last_charts[] = {
     {"Learning rate", "", true, false, {{"rate", CHART_EXACT, RUN_LEARNING_RATE}}},
     {"Gradient norm", "before clipping", true, true, {{"norm", CHART_LINE, RUN_GRAD_NORM}}},
-    {"Throughput", "tokens/s", true, false, {{"tokens/s", CHART_LINE, RUN_TOKENS_PER_SECOND}}},
-    {"Throughput", "sequences/s", true, false, {{"sequences/s", CHART_LINE, RUN_SEQUENCES_PER_SECOND}}},
 };
+
+/* Of the two rates, which have the same shape, the one that the runs have. */
+static const struct chart_form token_rate = {
+    "Throughput", "tokens/s", true, false, {{"tokens/s", CHART_LINE, RUN_TOKENS_PER_SECOND}}};
+static const struct chart_form sequence_rate = {
+    "Throughput", "sequences/s", true, false, {{"sequences/s", CHART_LINE, RUN_SEQUENCES_PER_SECOND}}};
 
 static const struct run_rows *rows_of(const struct run_log *log, enum chart_style style)
 {
@@ -92,17 +96,39 @@ static void append_form(struct buf *b, const struct chart_frame *f, const struct
     }
 }
 
-/* "Masked words: loss". */
-static void append_measure_chart(struct buf *b, const struct chart_frame *f, enum model_measure_id measure,
-                                 bool is_loss)
+static bool has_measure(const struct run_log *logs, int n_logs, enum model_measure_id m)
 {
-    enum run_column column = run_column_of(measure, is_loss ? RUN_MEASURE_LOSS : RUN_MEASURE_ACCURACY);
+    enum run_column loss = run_column_of(m, RUN_MEASURE_LOSS);
+    return run_logs_have(logs, n_logs, run_column_of(m, RUN_MEASURE_ACCURACY)) ||
+           (loss != RUN_LOSS && run_logs_have(logs, n_logs, loss));
+}
+
+/* The measure whose loss is the total, since the runs have no other; N_MEASURES: there is none. */
+static int only_measure(const struct run_log *logs, int n_logs)
+{
+    int only = N_MEASURES, n = 0;
+    bool is_total = true;
+    for (int m = 0; m < N_MEASURES; m++) {
+        if (has_measure(logs, n_logs, m)) {
+            only = m;
+            n++;
+        }
+    }
+    for (int r = 0; r < n_logs && n == 1; r++) { /* a loss that is no number spoils the total */
+        const struct run_rows *e = &logs[r].evaluations;
+        is_total &= isfinite(run_rows_last(e, RUN_LOSS)) ==
+                    isfinite(run_rows_last(e, run_column_of(only, RUN_MEASURE_LOSS)));
+    }
+    return n == 1 && is_total ? only : N_MEASURES;
+}
+
+/* "Masked words: loss"; `column` is the total where it is the same. */
+static void append_measure_chart(struct buf *b, const struct chart_frame *f, enum model_measure_id measure,
+                                 enum run_column column, bool is_loss)
+{
     enum run_column baseline = run_column_of(measure, is_loss ? RUN_BASELINE_LOSS : RUN_BASELINE_ACCURACY);
     const char *counts = is_loss ? "counts of n-grams" : NULL;
     char title[64];
-    if (column == RUN_LOSS) {
-        return; /* drawn as the total */
-    }
     snprintf(title, sizeof title, "%s: %s", model_measures[measure].of, is_loss ? "loss" : "accuracy");
     title[0] = (char)toupper((unsigned char)title[0]);
     append_form(
@@ -118,14 +144,22 @@ static void append_measure_chart(struct buf *b, const struct chart_frame *f, enu
 
 static void append_forms(struct buf *b, const struct chart_frame *f)
 {
-    append_form(b, f, &total_chart);
+    int only = only_measure(f->logs, f->n_logs);
+    if (only == N_MEASURES) {
+        append_form(b, f, &total_chart);
+    }
     for (int m = 0; m < N_MEASURES; m++) {
-        append_measure_chart(b, f, m, true);
-        append_measure_chart(b, f, m, false);
+        enum run_column loss = m == only ? RUN_LOSS : run_column_of(m, RUN_MEASURE_LOSS);
+        if (m == only || loss != RUN_LOSS) {
+            append_measure_chart(b, f, m, loss, true);
+        }
+        append_measure_chart(b, f, m, run_column_of(m, RUN_MEASURE_ACCURACY), false);
     }
     for (size_t i = 0; i < sizeof last_charts / sizeof last_charts[0]; i++) {
         append_form(b, f, &last_charts[i]);
     }
+    bool tokens = run_logs_have(f->logs, f->n_logs, RUN_TOKENS_PER_SECOND);
+    append_form(b, f, tokens ? &token_rate : &sequence_rate);
 }
 
 static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
@@ -195,10 +229,55 @@ static void put_dates(struct buf *b, const struct run_log *log, int column)
     append_date(b, log->last_s);
 }
 
+/* A field of the last event that started or resumed the run; phase 2 has the one of phase 1 too. */
+static const json_t *start_field(const struct run_log *log, const char *key)
+{
+    const json_t *second = json_object_get(json_object_get(log->starts, "2"), key);
+    return second != NULL ? second : json_object_get(json_object_get(log->starts, "1"), key);
+}
+
+static void put_parameters(struct buf *b, const struct run_log *log, int column)
+{
+    (void)column;
+    const json_t *n = start_field(log, "parameters");
+    if (json_is_integer(n)) {
+        put_number(b, (double)json_integer_value(n));
+    }
+}
+
+/* "2.5M tokens", or "320 texts" of a fine-tuning. */
+static void put_data(struct buf *b, const struct run_log *log, int column)
+{
+    static const char *const units[] = {"texts", "pairs", "questions"};
+    (void)column;
+    const json_t *tokens = start_field(log, "data_tokens"),
+                 *training = json_object_get(log->latest, "training");
+    if (json_is_number(tokens)) {
+        buf_printf(b, "%s tokens", number_text(json_number_value(tokens)).text);
+    }
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        const json_t *n = json_object_get(training, units[i]);
+        if (json_is_integer(n)) {
+            buf_printf(b, "%s %s", number_text((double)json_integer_value(n)).text, units[i]);
+        }
+    }
+}
+
 static void put_steps(struct buf *b, const struct run_log *log, int column)
 {
     (void)column;
-    buf_printf(b, "%lld", (long long)last_step_of(log));
+    double step = (double)last_step_of(log),
+           epoch = json_number_value(start_field(log, "steps_per_epoch")); /* 0 of what is no number */
+    buf_puts(b, number_text(step).text);
+    if (epoch > 0 && log->phase2_from < 0) {
+        buf_printf(b, ", %.3g epochs of it", step / epoch);
+    }
+}
+
+/* e to the loss of the next token, of a model or of counts. */
+static void put_perplexity(struct buf *b, const struct run_log *log, int measured)
+{
+    put_number(b, exp(run_rows_last(&log->evaluations, run_column_of(MEASURE_NEXT_TOKEN, measured))));
 }
 
 static void put_time(struct buf *b, const struct run_log *log, int column)
@@ -262,24 +341,34 @@ static void append_summary_row(struct buf *b, const struct run_log *logs, int n_
     buf_fini(&cells);
 }
 
+/* "held-out loss of masked words". */
 static void append_measure_rows(struct buf *b, const struct run_log *logs, int n_logs,
                                 enum model_measure_id measure)
 {
+    const char *of = model_measures[measure].of;
     char label[80];
-    snprintf(label, sizeof label, "held-out: loss of %s", model_measures[measure].of);
+    snprintf(label, sizeof label, "held-out loss of %s", of);
     append_summary_row(b, logs, n_logs, label, put_first_loss, measure);
-    append_summary_row(b, logs, n_logs, "that of word frequencies alone", put_heldout,
-                       run_column_of(measure, RUN_BASELINE_LOSS));
-    append_summary_row(b, logs, n_logs, "that of counts of n-grams", put_heldout,
-                       run_column_of(measure, RUN_NGRAM_LOSS));
-    snprintf(label, sizeof label, "held-out: accuracy of %s", model_measures[measure].of);
+    snprintf(label, sizeof label, "held-out loss of %s by word frequencies alone", of);
+    append_summary_row(b, logs, n_logs, label, put_heldout, run_column_of(measure, RUN_BASELINE_LOSS));
+    snprintf(label, sizeof label, "held-out loss of %s by counts of n-grams", of);
+    append_summary_row(b, logs, n_logs, label, put_heldout, run_column_of(measure, RUN_NGRAM_LOSS));
+    if (measure == MEASURE_NEXT_TOKEN) {
+        append_summary_row(b, logs, n_logs, "held-out perplexity", put_perplexity, RUN_MEASURE_LOSS);
+        append_summary_row(b, logs, n_logs, "held-out perplexity of counts of n-grams", put_perplexity,
+                           RUN_NGRAM_LOSS);
+        append_summary_row(b, logs, n_logs, "held-out bits per byte", put_heldout, RUN_BITS_PER_BYTE);
+    }
+    snprintf(label, sizeof label, "held-out accuracy of %s", of);
     append_summary_row(b, logs, n_logs, label, put_heldout, run_column_of(measure, RUN_MEASURE_ACCURACY));
 }
 
 static void append_summary_rows(struct buf *b, const struct run_log *logs, int n_logs)
 {
-    append_summary_row(b, logs, n_logs, "log", put_dates, 0);
-    append_summary_row(b, logs, n_logs, "steps", put_steps, 0);
+    append_summary_row(b, logs, n_logs, "from and to", put_dates, 0);
+    append_summary_row(b, logs, n_logs, "parameters of the model", put_parameters, 0);
+    append_summary_row(b, logs, n_logs, "training data", put_data, 0);
+    append_summary_row(b, logs, n_logs, "steps of training", put_steps, 0);
     append_summary_row(b, logs, n_logs, "time in training", put_time, 0);
     append_summary_row(b, logs, n_logs, "training loss", put_last_step, RUN_LOSS);
     for (int m = 0; m < N_MEASURES; m++) {
@@ -350,15 +439,49 @@ static void append_tables(struct buf *b, const struct run_log *logs, int n_logs)
     }
 }
 
+/* Each piece between blanks in an element of its own, so that a line does not break within "--flag". */
+static void append_words(struct buf *b, const char *text)
+{
+    for (size_t n; *text != '\0'; text += n) {
+        char word[1024];
+        n = strcspn(text, " ");
+        n += text[n] == ' ';
+        snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), text);
+        buf_puts(b, "<span>");
+        html_append(b, word);
+        buf_puts(b, "</span>");
+    }
+}
+
+/* The command of each run, which the configuration has in full. */
+static void append_commands(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    for (int r = 0; r < n_logs; r++) {
+        const char *command = json_string_value(start_field(&logs[r], "command"));
+        if (command != NULL) {
+            buf_puts(b, "<p class=\"command\">");
+            if (n_logs > 1) {
+                buf_printf(b, "<i class=\"r%d swatch\"></i>", r);
+            }
+            append_words(b, command);
+            buf_puts(b, "</p>\n");
+        }
+    }
+}
+
 static void append_summary(struct buf *b, const struct run_log *logs, int n_logs)
 {
-    buf_puts(b, "<div class=\"scroll\"><table>\n<tr><th></th>");
-    for (int r = 0; r < n_logs; r++) {
-        buf_printf(b, "<td class=\"run\"><i class=\"r%d swatch\"></i>", r);
-        html_append(b, logs[r].name);
-        buf_puts(b, "</td>");
+    append_commands(b, logs, n_logs);
+    buf_puts(b, "<div class=\"scroll\"><table>\n");
+    if (n_logs > 1) {
+        buf_puts(b, "<tr><th></th>");
+        for (int r = 0; r < n_logs; r++) {
+            buf_printf(b, "<td class=\"run\"><i class=\"r%d swatch\"></i>", r);
+            html_append(b, logs[r].name);
+            buf_puts(b, "</td>");
+        }
+        buf_puts(b, "</tr>\n");
     }
-    buf_puts(b, "</tr>\n");
     append_summary_rows(b, logs, n_logs);
     append_score_rows(b, logs, n_logs);
     buf_puts(b, "</table></div>\n");
@@ -546,10 +669,15 @@ static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
     buf_puts(b, "<span>Left to right: optimizer steps.</span></p>\n");
 }
 
-void report_append(struct buf *b, const struct run_log *logs, int n_logs)
+static void append_page(struct buf *b, const struct run_log *logs, int n_logs, bool running)
 {
     CHECK(n_logs >= 1 && n_logs <= REPORT_MAX_RUNS, "%d runs", n_logs);
     append_head(b, logs, n_logs);
+    if (running) {
+        buf_printf(b,
+                   "<p class=\"note\" data-drawn=\"%.0f\">The run goes on, and this page follows it.</p>\n",
+                   clock_wall_s());
+    }
     append_summary(b, logs, n_logs);
     append_tables(b, logs, n_logs);
     append_key(b, logs, n_logs);
@@ -558,6 +686,16 @@ void report_append(struct buf *b, const struct run_log *logs, int n_logs)
     buf_puts(b, "<p class=\"note\">kiln " KILN_VERSION ", drawn ");
     append_date(b, clock_wall_s());
     buf_printf(b, "</p>\n<script>\n%s%s</script>\n</body>\n</html>\n", chart_js, report_page_js);
+}
+
+void report_append(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    append_page(b, logs, n_logs, false);
+}
+
+void report_append_running(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    append_page(b, logs, n_logs, true);
 }
 
 /* Runs with the same name are shown by their paths. */

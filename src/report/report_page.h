@@ -9,8 +9,10 @@
 
 enum { REPORT_MAX_RUNS = 8 }; /* number of colours that people can distinguish */
 
-/* Appends the page. */
+/* Appends the page; and that of runs which go on, which an open page loads again until one is drawn at the
+ * end. */
 void report_append(struct buf *b, const struct run_log *logs, int n_logs);
+void report_append_running(struct buf *b, const struct run_log *logs, int n_logs);
 
 /* Appends the charts as one SVG, which needs no style sheet. */
 void report_svg_append(struct buf *b, const struct run_log *logs, int n_logs);

@@ -59,7 +59,7 @@ json_t *report_samples_table(const struct run_log *log)
     }
     json_decref(steps);
     json_decref(prompts);
-    return json_pack("{s:s, s:s, s:o, s:o}", "title", "What the model makes of a text", "note",
-                     "At evaluations during training, by the same random numbers.", "columns", columns,
-                     "rows", rows);
+    return json_pack("{s:s, s:s, s:o, s:o}", "title", "Samples while it learns", "note",
+                     "What the model makes of the same texts at evaluations, by the same random numbers.",
+                     "columns", columns, "rows", rows);
 }

@@ -19,6 +19,8 @@ static const struct {
     {"learning_rate", RUN_LEARNING_RATE},
     {"sequences_per_second", RUN_SEQUENCES_PER_SECOND},
     {"tokens_per_second", RUN_TOKENS_PER_SECOND},
+    {"perplexity", RUN_PERPLEXITY},
+    {"bits_per_byte", RUN_BITS_PER_BYTE},
 };
 
 static bool is_total(const char *name)
@@ -301,4 +303,14 @@ void run_log_close(struct run_log *log)
     json_decref(log->latest);
     json_decref(log->samples);
     *log = (struct run_log){0};
+}
+
+bool run_logs_have(const struct run_log *logs, int n_logs, enum run_column column)
+{
+    bool any = false;
+    for (int r = 0; r < n_logs; r++) {
+        any |= isfinite(run_rows_last(&logs[r].steps, column)) ||
+               isfinite(run_rows_last(&logs[r].evaluations, column));
+    }
+    return any;
 }

@@ -25,7 +25,9 @@ enum run_column {
     RUN_LEARNING_RATE,
     RUN_SEQUENCES_PER_SECOND,
     RUN_TOKENS_PER_SECOND,
-    RUN_MEASURES, /* the columns of each measure follow */
+    RUN_PERPLEXITY,    /* of a decoder; evaluations only */
+    RUN_BITS_PER_BYTE, /* the same */
+    RUN_MEASURES,      /* the columns of each measure follow */
     RUN_N_COLUMNS = RUN_MEASURES + N_MEASURES * RUN_N_MEASURED,
 };
 
@@ -64,6 +66,9 @@ struct run_log {
 /* Reads a directory's log.jsonl, or the file itself.  STATUS_DATA if there is none. */
 struct status run_log_open(struct run_log *log, const char *run);
 void run_log_close(struct run_log *log);
+
+/* Whether a column has a value in one of the runs, in training or held out. */
+bool run_logs_have(const struct run_log *logs, int n_logs, enum run_column column);
 
 /* Reads a log from text [n], for tests; `run` names it.  STATUS_MEMORY. */
 struct status run_log_parse(struct run_log *log, const char *run, const char *text, size_t n);

@@ -45,7 +45,10 @@ struct finetune_job {
     struct finetune_heldout heldout;
     char data_id[80];   /* run_state.data */
     double loss;        /* loss that open.train.prepare has returned */
+    int64_t log_every;  /* steps between lines of the log */
     double window_loss; /* sum since the last log line */
+    double told_loss;   /* sum since the last multiple of log_freq, over told_steps */
+    int64_t told_steps;
     int64_t window_steps, window_sequences, window_start_ns;
     double n_sequences; /* sequences after the warm-up of the throughput */
     int64_t start_ns, measured_ns;

@@ -102,6 +102,18 @@ static struct status name_data(struct finetune_job *j)
     return same_run_check(&same, &j->run.loop.ranks.world, STATUS_DATA);
 }
 
+/* A short run has curves too, unless a flag or a log of the replaced scripts says how often it logs. */
+static int64_t log_interval(const struct finetune_job *j)
+{
+    enum { LEAST_LINES = 40 };
+    const struct run_settings *s = &j->options->run;
+    int64_t every = j->run.loop.last_step / LEAST_LINES;
+    if (s->log_freq_given || s->json_summary != NULL || every >= s->log_freq) {
+        return s->log_freq;
+    }
+    return every < 1 ? 1 : every;
+}
+
 static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, const struct trainer_result *r)
 {
     const struct finetune_options *o = j->options;
@@ -109,40 +121,46 @@ static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, con
         metrics_skipped(&j->run.metrics, j->run.loop.state.step, r);
         return;
     }
-    j->window_loss += j->open.train.prepare != NULL ? j->loss : trainer_result_loss(r);
+    double loss_of_step = j->open.train.prepare != NULL ? j->loss : trainer_result_loss(r);
+    j->told_loss += loss_of_step;
+    j->told_steps++;
+    j->window_loss += loss_of_step;
     j->window_steps++;
     j->window_sequences += n_sequences;
-    bool at_line =
-        j->run.loop.state.step % o->run.log_freq == 0 || j->run.loop.state.step == j->run.loop.last_step;
-    bool shows = metrics_line_is_due(&j->run.metrics, j->run.loop.state.step);
-    if (!at_line && !shows) {
+    int64_t step = j->run.loop.state.step;
+    bool is_last = step == j->run.loop.last_step, at_line = step % j->log_every == 0 || is_last,
+         ends_told = step % o->run.log_freq == 0 || is_last;
+    bool shows = metrics_line_is_due(&j->run.metrics, step);
+    if (!at_line && !shows && !ends_told) {
         return;
     }
-    double loss = j->window_loss / (double)j->window_steps;
-    double done = (double)(j->run.loop.state.step - j->run.metrics.first_step + 1);
+    double told = j->told_loss / (double)j->told_steps;
+    double done = (double)(step - j->run.metrics.first_step + 1);
     double seconds = clock_since_s(j->start_ns);
     double rate = done * (double)o->run.batch.train_batch_size / seconds;
-    struct progress_time left =
-        progress_time(seconds / done * (double)(j->run.loop.last_step - j->run.loop.state.step));
+    struct progress_time left = progress_time(seconds / done * (double)(j->run.loop.last_step - step));
     if (shows) {
         char line[160];
-        snprintf(line, sizeof line, "step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left",
-                 (long long)j->run.loop.state.step, (long long)j->run.loop.last_step, loss, rate, lr,
-                 left.text);
+        snprintf(line, sizeof line, "step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left", (long long)step,
+                 (long long)j->run.loop.last_step, told, rate, lr, left.text);
         metrics_line(&j->run.metrics, line);
     }
     if (at_line) {
         double window_s = clock_since_s(j->window_start_ns);
-        j->run.metrics.step = j->run.loop.state.step;
+        j->run.metrics.step = step;
         metrics_event(&j->run.metrics, "step",
-                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)j->run.loop.state.step,
-                                "step_loss", loss, "learning_rate", lr, "grad_norm", r->grad_norm,
-                                "sequences_per_second", (double)j->window_sequences / window_s,
+                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step, "step_loss",
+                                j->window_loss / (double)j->window_steps, "learning_rate", lr, "grad_norm",
+                                r->grad_norm, "sequences_per_second", (double)j->window_sequences / window_s,
                                 "steps_per_second", (double)j->window_steps / window_s));
-        j->result.final_loss = loss;
         j->window_start_ns = clock_ns();
         j->window_loss = 0;
         j->window_steps = j->window_sequences = 0;
+    }
+    if (ends_told) {
+        j->result.final_loss = told;
+        j->told_loss = 0;
+        j->told_steps = 0;
     }
 }
 
@@ -233,6 +251,7 @@ static void set_loop(struct finetune_job *j)
     l->state.freeze = o->freeze;
     l->state.layerwise_lr_decay = o->layerwise_lr_decay < 1 ? o->layerwise_lr_decay : 0;
     l->last_step = finetune_train_steps(j);
+    j->log_every = log_interval(j);
     l->place.step = -1;
 }
 

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/signals.h"
+#include "nn/model_measures.h"
 #include "task/samples.h"
 #include "task/together.h"
 
@@ -214,6 +215,33 @@ static struct status open_validation(struct pretrain_run *r)
     return in->test.source.self == NULL ? status_ok() : init_validation(&r->test, &in->test.source);
 }
 
+/* Bytes of text for each token that a decoder predicts in held-out batches: what makes bits per byte of its
+ * loss.  Special tokens have none.  0: the tokenizer does not know its bytes, or the model is no decoder. */
+static double bytes_per_token(const struct pretrain_run *r)
+{
+    const struct tokenizer *t = &r->in.tokenizer;
+    const struct model_sum *sum = &r->in.model->sums[0];
+    const struct batch_step *batches = &r->evaluation.batches;
+    struct buf text = {0};
+    double n = 0;
+    if (t->n == 0 || !t->kind->decodes_bytes || sum->name != model_measures[MEASURE_NEXT_TOKEN].loss) {
+        return 0;
+    }
+    for (int64_t b = 0; b < batches->n_micro; b++) {
+        const struct batch *batch = &batches->micro[b];
+        const int32_t *labels = batch->fields[sum->labels];
+        for (int64_t i = 0; i < batch_real_rows(batch, batch->layout->fields[sum->labels].rows); i++) {
+            if (labels[i] >= 0 && labels[i] < t->n && !tokenizer_is_special(t, labels[i])) {
+                buf_clear(&text);
+                t->kind->decode(t, &text, &labels[i], 1);
+                n += (double)text.n;
+            }
+        }
+    }
+    buf_fini(&text);
+    return batches->n_labels[sum->labels] > 0 ? n / (double)batches->n_labels[sum->labels] : 0;
+}
+
 static struct status open_samples(struct pretrain_run *r)
 {
     if (r->in.heldout.source.self == NULL) {
@@ -223,6 +251,7 @@ static struct status open_samples(struct pretrain_run *r)
                     r->options->input_dir);
     TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, r->options->eval_samples, &r->in.train.source,
                         r->in.model->sums[0].labels, r->in.model->vocab_size));
+    r->bytes_per_token = bytes_per_token(r);
     begin_ngrams(r, r->options->eval_samples);
     pretrain_inputs_release_heldout(&r->in);
     return status_ok();

@@ -33,6 +33,7 @@ struct pretrain_data {
     int64_t longest;                      /* tokens of a sample */
     bool has_length;                      /* the files say how long samples are, not --max_seq_length */
     double steps_per_epoch;               /* steps that take all samples once; need not be whole */
+    double n_tokens;                      /* tokens of the text to train on; 0: unknown */
 };
 
 /* A kind of directory to train on. */

@@ -195,6 +195,8 @@ struct status pretrain_open_logs(struct pretrain_run *r)
     start.total_s = r->progress.clock.total_s;
     start.elapsed_s = r->progress.clock.elapsed_s;
     start.steps_per_epoch = r->in.train.steps_per_epoch;
+    start.data_tokens = r->in.train.n_tokens;
+    start.bytes_per_token = r->bytes_per_token;
     TRY(run_open_logs(&r->run));
     metrics_start(&r->run.metrics, &start);
     return status_ok();

@@ -40,6 +40,7 @@ struct pretrain_run {
     struct pretrain_inputs in;
     struct run_progress progress;
     struct evaluation evaluation;
+    double bytes_per_token;             /* bytes of held-out text for each predicted token; 0: unknown */
     struct validation validation, test; /* used with eval_iters; source NULL: there is no such data */
     struct plateau plateau;
     char advice[96]; /* viewed by `plateau` */

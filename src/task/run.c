@@ -220,7 +220,8 @@ struct metrics_start run_start(const struct run *r)
                                   .last_step = l->last_step,
                                   .trainer = &r->trainer,
                                   .n_ranks = r->loop.ranks.world.size,
-                                  .flags = r->settings->flags};
+                                  .flags = r->settings->flags,
+                                  .command = r->settings->command};
 }
 
 struct model_dir_contents run_contents(const struct run *r, const struct model_family *family)

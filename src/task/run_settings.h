@@ -64,6 +64,7 @@ struct run_settings {
     struct run_watch_options watch;
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all flags by name, for the logs; may be NULL */
+    char *command;            /* the command line, for the logs; may be NULL */
     bool skip_checkpoint, resume_from_checkpoint;
     bool allow_other_data; /* resume although the training data has changed */
     bool enable_tensorboard_logging, log_memory_usage;

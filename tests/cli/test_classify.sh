@@ -53,9 +53,13 @@ grep -q '"problem_type": "single_label_classification"' "$dir/whole/model/config
 grep -q BertForSequenceClassification "$dir/whole/model/config.json" || fail "another class"
 grep -q '"event": *"score"' "$dir/whole/log.jsonl" || fail "no score in the log"
 for part in '<h2>Confusion matrix</h2>' '<tr><td>river</td><td class="n">' '<tr><td>macro average</td>' \
-    '<tr><th>accuracy</th>'; do
+    '<tr><th>accuracy</th>' 'kiln </span><span>classify' 'training data</th><td>240 texts'; do
     grep -q "$part" "$dir/whole/report.html" || fail "the page has no $part"
 done
+sed '2,9s/,[a-z]*$/,house/' "$dir/one.csv" >"$dir/wrong.csv"
+"$kiln" classify --init_checkpoint "$dir/whole/model" --output_dir "$dir/wrong" --max_seq_length 32 --do_eval --validation_file "$dir/wrong.csv" \
+    2>"$dir/err" || fail "$(cat "$dir/err")"
+grep -q '<h2>Texts with a wrong label</h2>' "$dir/wrong/report.html" || fail "the page does not list texts with a wrong label"
 
 classify_command pairs pairs.tsv --predict_file "$dir/pairs.tsv" --do_eval
 learns f1 0.9

@@ -26,7 +26,8 @@ for name in gpt2 bloom; do
         fail "$name learnt nothing: $(grep held-out "$dir/log")"
     counts=$(grep -o 'of [0-9]* tokens of the training text, lose [0-9.]* nats' "$dir/log") || fail "no counts: $(cat "$dir/log")"
     grep -q "(unigram [0-9.]*, 6-grams $(cut -d ' ' -f 9 <<<"$counts"))" "$dir/log" || fail "'$counts' is not beside the evaluation"
-    for part in 'Next token: loss' 'Next token: accuracy' 'held-out: loss of next token' 'that of word frequencies alone' 'that of counts of n-grams' 'class="r0 counts"'; do
+    for part in 'Next token: loss' 'Next token: accuracy' 'held-out loss of next token by word frequencies alone' \
+        'held-out loss of next token by counts of n-grams' 'held-out perplexity' 'held-out bits per byte' 'class="r0 counts"'; do
         grep -q "$part" "$dir/$name/report.html" || fail "report.html of $name has no '$part'"
     done
     ! grep -q 'Masked words' "$dir/$name/report.html" || fail "report.html of $name shows a measure of another model"

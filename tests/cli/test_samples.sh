@@ -23,7 +23,7 @@ for out in plain stopped; do
 done
 texts() { grep -o '"prompt":.*' "$dir/$1/log.jsonl"; }
 diff <(texts whole) <(texts stopped) || fail "other samples after a stop"
-for part in 'What the model makes of a text' 'and the &lt;queen&gt;' '<td>20</td>' '<td>40</td>'; do
+for part in 'Samples while it learns' 'and the &lt;queen&gt;' '<td>20</td>' '<td>40</td>'; do
     grep -q "$part" "$dir/stopped/report.html" || fail "report.html has no $part"
 done
 

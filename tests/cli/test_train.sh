@@ -35,7 +35,7 @@ for kind in gpt bert; do
     done
     [ "$(grep -cE '^(text|machine|vocabulary|model|training|to expect): ' "$dir/err")" -ge 6 ] || fail "not six lines: $(cat "$dir/err")"
     grep -q '"event":"sample"' "$dir/$kind/log.jsonl" || fail "no samples of $kind"
-    grep -q 'What the model makes of a text' "$dir/$kind/report.html" || fail "no samples on the page of $kind"
+    grep -q 'Samples while it learns' "$dir/$kind/report.html" || fail "no samples on the page of $kind"
     cp -r "$dir/$kind" "$dir/kept"
     expect 0 "held-out text: " "$kiln" train "$dir/texts" --kind $kind --output_dir "$dir/$kind" --hours 0.2
     ! grep '^== ' "$dir/err" || fail "a finished run begins again"

@@ -423,6 +423,11 @@ static void options_take_words(void)
     json_t *values = option_values(&meant_command, &p);
     EXPECT(json_array_size(json_object_get(values, "words")) == 3, "words in the values");
     json_decref(values);
+    struct buf line = {0};
+    option_append_line(&line, &meant_command, &p);
+    EXPECT(strcmp(buf_text(&line), "kiln meant --words 16 5_000 b --flag") == 0, "the line is %s",
+           buf_text(&line));
+    buf_fini(&line);
     EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--words=a", "b"}));
     EXPECT(p.words.n == 2 && strcmp(p.words.of[0], "a") == 0, "%d words behind =", p.words.n);
     EXPECT_ERROR(parse_meant(&p, 2, (const char *[]){"--words", "--flag"}), STATUS_USAGE, "needs a value");

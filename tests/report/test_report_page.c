@@ -138,24 +138,26 @@ static void every_model_shows_its_own_columns(void)
     } cases[] = {
         {"\"loss\":5,\"lm_loss\":5,\"lm_accuracy\":0.1",
          "\"lm_loss\":4.5,\"lm_accuracy\":0.2,\"unigram_lm_loss\":6,\"unigram_lm_accuracy\":0.05",
-         "Next token: accuracy", "<tr><th>held-out: loss of next token</th><td>4.5</td></tr>", "sentence", 3,
-         3, 4.5},
+         "Next token: accuracy", "<tr><th>held-out perplexity</th><td>90.02</td></tr>", "sentence", 2, 2,
+         4.5},
         {"\"loss\":5,\"mlm_loss\":5,\"mlm_accuracy\":0.1", /* --no_nsp */
          "\"mlm_loss\":4.5,\"mlm_accuracy\":0.2,\"unigram_mlm_loss\":6", "Masked words: loss",
-         "<tr><th>that of word frequencies alone</th><td>6</td></tr>", "sentence", 3, 3, 4.5},
+         "<tr><th>held-out loss of masked words by word frequencies alone</th><td>6</td></tr>", "sentence", 2,
+         2, 4.5},
         {"\"step_loss\":2", "\"loss\":1.5,\"accuracy\":0.75", "Labels: accuracy",
-         "<tr><th>held-out: loss of labels</th><td>1.5</td></tr>", "masked", 2, 2, 1.5},
+         "<tr><th>held-out loss of labels</th><td>1.5</td></tr>", "masked", 2, 1, 1.5},
         {"\"step_loss\":2", "\"span_loss\":1.5,\"span_accuracy\":0.75", "Answers: loss",
-         "<tr><th>held-out: accuracy of answers</th><td>0.75</td></tr>", "word frequencies", 3, 3, 1.5},
+         "<tr><th>held-out accuracy of answers</th><td>0.75</td></tr>", "word frequencies", 2, 1, 1.5},
         {"\"loss\":5", "\"mlm_loss\":4.5,\"nsp_loss\":null", "Masked words: loss", "training loss", "Next", 2,
-         1, NAN},
+         0, NAN},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char text[512];
+        char text[1024];
         snprintf(text, sizeof text,
+                 "{\"event\":\"step\",\"time\":1,\"phase\":1,\"step\":1,%s}\n"
                  "{\"event\":\"step\",\"time\":1,\"phase\":1,\"step\":2,%s}\n"
                  "{\"event\":\"evaluation\",\"time\":2,\"phase\":1,\"step\":2,%s}\n",
-                 cases[i].step, cases[i].evaluation);
+                 cases[i].step, cases[i].step, cases[i].evaluation);
         struct run_log log = parse("a", text);
         double total = (double)log.evaluations.rows[0].values[RUN_LOSS];
         EXPECT(isnan(cases[i].total) ? isnan(total) : total == cases[i].total, "case %zu: total %g", i,
@@ -228,7 +230,8 @@ static void empty_and_tiny_runs_have_pages(void)
     buf_fini(&page);
     page = page_of(logs, 2);
     EXPECT(n_of(&page, "<figure>") == 3, "%d charts", n_of(&page, "<figure>"));
-    EXPECT(n_of(&page, "class=\"r1 dots\"") == 3, "a point is a dot");
+    EXPECT(n_of(&page, "class=\"one\"") == 3 && n_of(&page, "</i>2.5 <small>training, step 7</small>") == 1,
+           "a chart of one point is a number");
     buf_fini(&page);
     run_log_close(&logs[0]);
     run_log_close(&logs[1]);
@@ -304,6 +307,39 @@ static void points_follow_their_steps(void)
     run_log_close(&log);
 }
 
+/* What the run is stands at the top; a page of a run that goes on says so, and its script looks for that. */
+static void the_run_is_named(void)
+{
+    struct run_log log = parse(
+        "a",
+        "{\"event\":\"start\",\"time\":0,\"phase\":1,\"step\":0,\"global_step\":0,\"last_step\":40,"
+        "\"parameters\":"
+        "1777344,\"data_tokens\":2500000,\"steps_per_epoch\":20,\"command\":\"kiln pretrain --seed=<1>\"}\n"
+        "{\"event\":\"step\",\"time\":10,\"phase\":1,\"step\":30,\"loss\":5,\"tokens_per_second\":1,"
+        "\"sequences_per_second\":1}\n"
+        "{\"event\":\"evaluation\",\"time\":10,\"phase\":1,\"step\":30,\"lm_loss\":1,\"ngram_lm_loss\":2,"
+        "\"bits_per_byte\":1.25}\n");
+    static const char *const parts[] = {
+        "<span>kiln </span><span>pretrain </span><span>--seed=&lt;1&gt;</span>",
+        "parameters of the model</th><td>1.777M<",
+        "training data</th><td>2.5M tokens<",
+        "steps of training</th><td>30, 1.5 epochs of it<",
+        "held-out perplexity</th><td>2.718<",
+        "held-out perplexity of counts of n-grams</th><td>7.389<",
+        "held-out bits per byte</th><td>1.25<"};
+    struct buf page = page_of(&log, 1);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        EXPECT(n_of(&page, parts[i]) == 1, "no %s", parts[i]);
+    }
+    EXPECT(n_of(&page, ">Throughput <") == 1, "one rate is shown");
+    EXPECT(n_of(&page, "<p class=\"note\" data-drawn=") == 0, "the run is over");
+    buf_clear(&page);
+    report_append_running(&page, &log, 1);
+    EXPECT(n_of(&page, "<p class=\"note\" data-drawn=") == 1, "the run goes on");
+    buf_fini(&page);
+    run_log_close(&log);
+}
+
 static void several_runs_are_told_apart(void)
 {
     static const char line[] =
@@ -363,6 +399,7 @@ int main(void)
     odd_values_are_drawn();
     long_runs_stay_small();
     points_follow_their_steps();
+    the_run_is_named();
     several_runs_are_told_apart();
     numbers_are_short();
     return 0;

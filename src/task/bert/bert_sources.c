@@ -275,6 +275,7 @@ static struct status open_store(struct pretrain_data *d, const struct pretrain_i
     d->balance = drawn->loader.balance;
     d->longest = drawn->loader.config.batch.max_seq_length;
     d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->run.batch.train_batch_size;
+    d->n_tokens = (double)drawn->store.info.n_tokens;
     name_store(d, o->own);
     return status_ok();
 }

@@ -442,6 +442,7 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     d->longest = o->run.batch.max_seq_length;
     d->source = window_batches_source(&g->batches, o->run.batch.gradient_accumulation_steps);
     d->steps_per_epoch = steps_per_epoch(g);
+    d->n_tokens = d->steps_per_epoch * (double)(g->batches.batch_size * o->run.batch.max_seq_length);
     name_samples(d, g);
     return status_ok();
 }

@@ -115,7 +115,8 @@ static struct status find_shipped(char path[CONFIG_BYTES], const char **config_f
     const char *name = *config_file;
     char folder[CONFIG_BYTES];
     struct dirent **files = NULL;
-    if (strchr(name, '/') != NULL || ends_in_json(name) || name[0] == '<' || file_exists(name)) {
+    if (strchr(name, '/') != NULL || ends_in_json(name) || name[0] == '<' ||
+        (file_exists(name) && !file_is_directory(name))) {
         return status_ok();
     }
     int n = find_folder(folder) ? scandir(folder, &files, is_config, alphasort) : -1;

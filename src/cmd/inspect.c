@@ -374,20 +374,51 @@ static struct status judge(const json_t *details, const char *path)
                : status_error(STATUS_NUMERIC, "%s has NaN or infinity, first in %.80s", path, first);
 }
 
-/* The commands that a directory with a model answers, NULL for other paths. */
-static json_t *answers_of(const struct kind *kind, const char *path)
+/* What the configuration, the files and the tokenizer say of a model, and the commands that it answers. */
+static json_t *facts_of(const struct model_dir *m)
+{
+    const struct model_family_sizes sizes = model_dir_sizes(m);
+    struct param_table params = {0};
+    struct buf answers = {0}, ends = {0}, piece = {0};
+    json_t *facts = json_pack("{s:s}", "model", m->family->class_of(m->task));
+    if (!failed(model_dir_declare(m, &params, m->task))) {
+        json_object_set_new(facts, "parameters", json_integer(param_table_count(&params)));
+    }
+    param_table_fini(&params);
+    for (int i = 0; i < m->tokenizer.n_ends; i++) {
+        buf_clear(&piece);
+        tokenizer_decode(&m->tokenizer, &piece, &m->tokenizer.ends[i], 1);
+        buf_printf(&ends, "%s%d %s", i > 0 ? ", " : "", m->tokenizer.ends[i], buf_text(&piece));
+    }
+    answer_kind_list(&answers, m->task);
+    json_t *rest = json_pack("{s:I, s:I, s:I, s:I, s:s}", "layers", (json_int_t)sizes.n_layers, "heads",
+                             (json_int_t)sizes.n_heads, "vocabulary", (json_int_t)sizes.vocab_size,
+                             "positions", (json_int_t)sizes.max_length, "answers", buf_text(&answers));
+    if (ends.n > 0) {
+        json_object_set_new(rest, "ends_at", json_text(buf_text(&ends)));
+    }
+    if (m->files.n_tensors > 0) {
+        json_object_set_new(rest, "dtype", json_string(dtype_name(m->files.tensors[0].stored.dtype)));
+    }
+    json_object_update(facts, rest);
+    json_decref(rest);
+    buf_fini(&answers);
+    buf_fini(&ends);
+    buf_fini(&piece);
+    return facts;
+}
+
+/* Adds the facts of a directory with a model; other paths have none. */
+static void add_facts(json_t *report, const struct kind *kind, const char *path)
 {
     struct model_dir m;
-    struct buf list = {0};
     bool may_be = kind == &checkpoint_kind || kind == &model_kind || kind == &collection_kind;
-    if (!may_be || failed(model_dir_open(&m, path))) {
-        return NULL;
+    if (may_be && !failed(model_dir_open(&m, path))) {
+        json_t *facts = facts_of(&m);
+        json_object_update(report, facts);
+        json_decref(facts);
+        model_dir_close(&m);
     }
-    answer_kind_list(&list, m.task);
-    json_t *answers = json_string(buf_text(&list));
-    buf_fini(&list);
-    model_dir_close(&m);
-    return answers;
 }
 
 static struct status run_one(const struct inspect_args *a, const char *given)
@@ -405,8 +436,10 @@ static struct status run_one(const struct inspect_args *a, const char *given)
         s = inspect_store(details, &texts, path, &a->store);
     }
     if (!failed(s)) {
-        json_t *report = json_pack("{s:s, s:o, s:o*}", "kind", kind->name, "path", json_text(path), "answers",
-                                   a->common.dry_run ? NULL : answers_of(kind, path));
+        json_t *report = json_pack("{s:s, s:o}", "kind", kind->name, "path", json_text(path));
+        if (!a->common.dry_run) {
+            add_facts(report, kind, path);
+        }
         json_object_update(report, details);
         if (!a->json) {
             json_object_del(report, "texts");

@@ -33,7 +33,8 @@
 /* ---- text ---- */
 
 #define MERGE_FILE_ROW(at)                                                                                   \
-    OPTION_STRING_ROW("merge_file", at, NULL, "FILE", "merges.txt, if --vocab_file is vocab.json")
+    OPTION_STRING_ROW("merge_file", at, NULL, "FILE",                                                        \
+                      "merges.txt, if --vocab_file is vocab.json; default: the one beside it")
 
 #define MASKING_ROW(at)                                                                                      \
     OPTION_CHOICE_ROW("masking", at, "token", "token|within_word",                                           \

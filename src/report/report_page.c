@@ -269,7 +269,7 @@ static void put_steps(struct buf *b, const struct run_log *log, int column)
     double step = (double)last_step_of(log),
            epoch = json_number_value(start_field(log, "steps_per_epoch")); /* 0 of what is no number */
     buf_puts(b, number_text(step).text);
-    if (epoch > 0 && log->phase2_from < 0) {
+    if (step > 0 && epoch > 0 && log->phase2_from < 0) {
         buf_printf(b, ", %.3g epochs of it", step / epoch);
     }
 }

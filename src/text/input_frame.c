@@ -129,8 +129,8 @@ static struct status read_token(int32_t *id, const json_t *processor, const char
     return status_ok();
 }
 
-/* ByteLevel moves offsets and adds nothing, so a frame of it alone has bare texts. */
-static struct input_frame bare(void)
+/* ByteLevel moves offsets and adds nothing, so a frame of it alone is bare. */
+struct input_frame input_frame_bare(void)
 {
     return (struct input_frame){.one = {.a_first = true}, .pair = {.a_first = true, .b_first = true}};
 }
@@ -138,7 +138,7 @@ static struct input_frame bare(void)
 /* Steps one after the other, of which one adds tokens at most. */
 static struct status read_sequence(struct input_frame *f, const json_t *steps, const char *source)
 {
-    struct input_frame none = bare(), step;
+    struct input_frame none = input_frame_bare(), step;
     FAIL_IF(!json_is_array(steps) || json_array_size(steps) == 0, STATUS_DATA,
             "%s: the post_processor's \"processors\" must be a list", source);
     *f = none;
@@ -171,7 +171,7 @@ struct status input_frame_parse(struct input_frame *f, const json_t *post_proces
         TRY(read_token(&separator, post_processor, source, "sep"));
         *f = (type[0] == 'B' ? input_frame_bert : roberta)(begin, separator);
     } else if (strcmp(type, "ByteLevel") == 0) {
-        *f = bare();
+        *f = input_frame_bare();
     } else if (strcmp(type, "Sequence") == 0) {
         TRY(read_sequence(f, json_object_get(post_processor, "processors"), source));
     } else {

@@ -31,6 +31,9 @@ struct input_frame {
     struct input_form one, pair;
 };
 
+/* One that adds nothing. */
+struct input_frame input_frame_bare(void);
+
 /* BERT's, with the ids of [CLS] and [SEP]. */
 struct input_frame input_frame_bert(int32_t begin, int32_t separator);
 

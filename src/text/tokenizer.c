@@ -185,6 +185,10 @@ struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, 
     if (f->given) {
         return status_ok();
     }
+    if (t->kind->decodes_bytes && t->special[SPECIAL_CLASS] < 0 && t->special[SPECIAL_SEPARATOR] < 0) {
+        *f = input_frame_bare(); /* of a decoder: a tokenizer.json without post_processor adds nothing */
+        return status_ok();
+    }
     *f = input_frame_bert(t->special[SPECIAL_CLASS], t->special[SPECIAL_SEPARATOR]);
     return tokenizer_require(t, 1U << SPECIAL_CLASS | 1U << SPECIAL_SEPARATOR, what);
 }

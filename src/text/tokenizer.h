@@ -130,8 +130,8 @@ struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case);
  * them. */
 struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, const char *what);
 
-/* The frame of a model's input: the tokenizer's own, or BERT's with its special tokens.  STATUS_DATA: it has
- * neither, and `what` needs one. */
+/* The frame of a model's input: the tokenizer's own, or BERT's with its special tokens; a bare one of
+ * byte-level BPE without these, such as a decoder's.  STATUS_DATA: it has none, and `what` needs one. */
 struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, const char *what);
 
 /* The id for the tail of a stream, which nothing attends to: the padding token's, or 0 where there is

@@ -178,10 +178,16 @@ static void find_merges(char merges[FILE_PATH_BYTES], const char *path)
 
 struct status tokenizer_open_flags(struct tokenizer *t, const struct vocab_flags *f)
 {
-    if (f->merge_file == NULL) {
+    char beside[FILE_PATH_BYTES];
+    const char *merges = f->merge_file;
+    if (merges == NULL) {
+        find_merges(beside, f->vocab_file);
+        merges = beside;
+    }
+    if (merges[0] == '\0') {
         return tokenizer_open_vocabulary(t, f->vocab_file, f->do_lower_case);
     }
-    TRY(tokenizer_open_merges(t, f->vocab_file, f->merge_file));
+    TRY(tokenizer_open_merges(t, f->vocab_file, merges));
     struct status s = tokenizer_set_lower_case(t, f->do_lower_case);
     if (failed(s)) {
         tokenizer_fini(t);

@@ -16,7 +16,8 @@ struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path,
 /* The flags that name a vocabulary. */
 struct vocab_flags {
     const char *vocab_file;
-    const char *merge_file; /* merges.txt of a vocab_file that is vocab.json; NULL: vocab_file is complete */
+    /* merges.txt of a vocab_file that is vocab.json; NULL: the one beside it, or vocab_file is complete */
+    const char *merge_file;
     bool do_lower_case;
     const char *chat_template; /* file of the template of the model that is trained; NULL: its own */
 };

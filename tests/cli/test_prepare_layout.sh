@@ -4,7 +4,7 @@
 . "$(dirname "$0")/begin.sh"
 golden=$(realpath "$(dirname "$0")/../golden/documents")
 cd "$dir"
-vocab=(--vocab_file "$golden/vocab.json" --merge_file "$golden/merges.txt")
+vocab=(--vocab_file "$golden/vocab.json") # merges.txt lies beside it
 prepare=("$kiln" prepare --format gpt "${vocab[@]}")
 
 # the text of all tokens of a store

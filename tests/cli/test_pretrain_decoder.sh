@@ -51,6 +51,8 @@ for name in gpt2 bloom; do
     expect 0 "wrote $dir/$name-hf" "$kiln" export --model "$dir/$name/ckpt_60" --output_dir "$dir/$name-hf"
     expect 0 "read back: all weights are the same" "$kiln" convert --model "$dir/$name-hf" --output_dir "$dir/$name-again"
 done
+expect 0 'pooling mean' "$kiln" embed --model "$dir/gpt2-hf" "he said"
+expect 0 'model                           GPT2LMHeadModel' "$kiln" inspect "$dir/gpt2-hf"
 expect 0 'answers                         generate' "$kiln" inspect "$dir/gpt2-hf"
 expect 0 'the' "$kiln" generate --model "$dir/gpt2/ckpt_60" --prompt the --max_new_tokens 5
 expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_tokens 5 --ids --seed 3
@@ -105,7 +107,7 @@ expect 65 'a text of 0 tokens' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir
 expect 64 'stride 9 is longer than the context, 8' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/text" --context 8 --stride 9
 expect 65 "$dir/none" "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/none"
 expect 65 'together 41, but the model reads at most 32' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --max_new_tokens 40
-expect 65 'this model answers: generate' "$kiln" embed --model "$dir/gpt2-hf" a
+expect 65 'this model answers: generate' "$kiln" fill --model "$dir/gpt2-hf" 'a [MASK]'
 grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-2's joined tensor is not in the export"
 grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" ||
     fail "BLOOM's joined tensor is not in the export"

@@ -119,4 +119,6 @@ expect 65 'rows.parquet is a Parquet file, not plain text: write its column of t
 # back from ids
 printf 'a  b\n\nc\n' | "$kiln" tokenize "${vocab[@]}" | "$kiln" tokenize "${vocab[@]}" --decode >back && printf 'a  b\n\nc\n' | cmp - back || fail "decoded: $(cat back)"
 expect 65 "line 2: '1x' is not an id from 0 to" "$kiln" tokenize "${vocab[@]}" --decode < <(printf '1\n1x\n')
+expect 65 "text 1: '1x' is not an id from 0 to" "$kiln" tokenize "${vocab[@]}" --decode 1x
+expect 0 '"tokens":["a"," ","b"],"offsets":[[0,1],[1,2],[2,3]]}' "$kiln" tokenize "${vocab[@]}" --json "a b"
 expect 64 'needs --vocab_file FILE, or --model DIR' "$kiln" tokenize --decode

@@ -45,6 +45,7 @@ struct exec {
      * (ops/cpu/gemm.h) */
     bool rows_alone;
     int max_threads; /* of the cpu's that an op uses; 0: all */
+    bool int8_rows;  /* rows that meet a matrix in int8 are rounded to int8 too (ops/ops.h, linear) */
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
     void *beside_workspace; /* scratch of work that runs beside */

@@ -112,6 +112,7 @@ bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_ma
 
 bool accept_int8(struct exec *x, const char *op, tensor w)
 {
+    int most = x->int8_rows ? OPS_INT8_MOST / 2 : OPS_INT8_MOST;
     if (failed(x->status)) {
         return false;
     }
@@ -120,9 +121,9 @@ bool accept_int8(struct exec *x, const char *op, tensor w)
     } else if (w.dtype != DTYPE_I8 || w.n_dims != 2 || !dense_rows(w) || w.scale == NULL) {
         exec_fail(x, STATUS_USAGE, op,
                   "a matrix in int8 must have 2 dims, dense rows and a scale for each row");
-    } else if (tensor_cols(w) > OPS_INT8_MOST) {
-        exec_fail(x, STATUS_USAGE, op, "a matrix in int8 may have %d columns, but has %lld",
-                  (int)OPS_INT8_MOST, (long long)tensor_cols(w));
+    } else if (tensor_cols(w) > most) {
+        exec_fail(x, STATUS_USAGE, op, "a matrix in int8 may have %d columns, but has %lld", most,
+                  (long long)tensor_cols(w));
     }
     return !failed(x->status);
 }

@@ -205,7 +205,10 @@ struct ops {
      *
      * Here and in linear_gelu, on a device that multiplies int8, w may be int8 with a scale for each of its
      * rows.  Then each row of `in` may be rounded to multiples of its largest magnitude divided by
-     * OPS_INT8_STEPS(I), where I is at most OPS_INT8_MOST.
+     * OPS_INT8_STEPS(I), where I is at most OPS_INT8_MOST.  With exec.int8_rows a row is rounded
+     * to multiples of the step
+     *     s[t] = (max(0, max_i in[t, i]) - min(0, min_i in[t, i])) / 254
+     * and the sums of these integers are exact; I is at most half as many.
      *
      * Here and in the next three, on a device that computes in fp8, both factors of a product may be fp8: in
      * and w e4m3, dout e5m2.  They are stored by rows, except w in linear_backward_input and both factors of
@@ -490,6 +493,10 @@ extern const struct ops ops_plan;
 /* The fastest table that this processor runs, and the instruction set of its kernels: "avx512". */
 const struct ops *ops_cpu(void);
 const char *ops_cpu_isa(void);
+
+/* Whether this processor has instructions for products of int8 by int8 (exec.int8_rows), which are then
+ * faster than those in fp32. */
+bool ops_cpu_multiplies_int8(void);
 
 /* Whether the environment variable KILN_ISA, if it is set, names one: STATUS_USAGE if there is none of that
  * name, STATUS_UNAVAILABLE if the processor lacks it. */

@@ -20,19 +20,29 @@ void ref_cast(struct exec *x, tensor out, tensor in)
     }
 }
 
-/* Rounds row t to int8 in fp32 arithmetic, which decides ties. */
-static void quantize_row(tensor rows, tensor scale, tensor in, int64_t t)
+/* The scale of row t in int8. */
+static float int8_scale(tensor in, int64_t t)
 {
     float largest = 0;
     for (int64_t i = 0; i < tensor_cols(in); i++) {
         float size = fabsf((float)get2(in, t, i));
         largest = size > largest || isnan(size) ? size : largest;
     }
-    float s = isfinite(largest) ? largest / 127 : NAN;
+    return isfinite(largest) ? largest / 127 : NAN;
+}
+
+/* Rounds an element of a row of this scale to an integer in fp32 arithmetic, which decides ties. */
+static int int8_steps(tensor in, int64_t t, int64_t i, float scale)
+{
+    return (int)(scale >= 0x1p-126f ? nearbyintf((float)get2(in, t, i) / scale) : 0);
+}
+
+static void quantize_row(tensor rows, tensor scale, tensor in, int64_t t)
+{
+    float s = int8_scale(in, t);
     tensor_set(scale, t, (double)s);
     for (int64_t i = 0; i < tensor_cols(in); i++) {
-        float whole = s >= 0x1p-126f ? nearbyintf((float)get2(in, t, i) / s) : 0;
-        ((int8_t *)rows.data)[t * rows.strides[0] + i] = (int8_t)whole;
+        ((int8_t *)rows.data)[t * rows.strides[0] + i] = (int8_t)int8_steps(in, t, i, s);
     }
 }
 
@@ -111,8 +121,42 @@ static double gelu_slope(double z)
     return 0.5 * (1.0 + erf(z * sqrt(0.5))) + z * inverse_sqrt_2pi * exp(-0.5 * z * z);
 }
 
+/* The step of row t with exec.int8_rows. */
+static float step_of(tensor in, int64_t t)
+{
+    float low = 0, high = 0, nan = 0;
+    for (int64_t i = 0; i < tensor_cols(in); i++) {
+        float v = (float)get2(in, t, i);
+        low = fminf(low, v);
+        high = fmaxf(high, v);
+        nan = isfinite(v) ? nan : NAN;
+    }
+    return (high - low) / 254 + nan;
+}
+
+/* Rows of both factors are integers under a scale, whose sums are exact. */
+static void linear_of_integers(tensor out, tensor in, tensor w, tensor bias)
+{
+    for (int64_t t = 0; t < tensor_rows(out); t++) {
+        float scale = step_of(in, t);
+        for (int64_t o = 0; o < tensor_cols(out); o++) {
+            int64_t sum = 0;
+            for (int64_t i = 0; i < tensor_cols(in); i++) {
+                sum += int8_steps(in, t, i, scale) * ((const int8_t *)w.data)[offset2(w, o, i)];
+            }
+            set2(out, t, o,
+                 (double)sum * (double)(scale * w.scale[o]) +
+                     (tensor_is_null(bias) ? 0.0 : tensor_get(bias, o)));
+        }
+    }
+}
+
 void ref_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 {
+    if (w.dtype == DTYPE_I8 && x->int8_rows && !stopped(x)) {
+        linear_of_integers(out, in, w, bias);
+        return;
+    }
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
         for (int64_t o = 0; o < tensor_cols(out); o++) {
             double sum = tensor_is_null(bias) ? 0.0 : tensor_get(bias, o);

@@ -249,9 +249,10 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     snprintf(first, sizeof first, " first=%lld", (long long)s->first);
     snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
              (long long)s->t, (long long)s->h, (long long)s->f, s->first > 0 ? first : "",
-             s->fp8    ? " fp8"
-             : s->int8 ? " int8"
-                       : "",
+             s->fp8         ? " fp8"
+             : s->int8_rows ? " int8 by int8"
+             : s->int8      ? " int8"
+                            : "",
              s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
              s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
              s->shared ? " in place" : "", s->adds ? " adds" : "", s->rest > 0 ? " rest" : "",

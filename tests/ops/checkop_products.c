@@ -3,14 +3,15 @@
 
 RUN(linear)
 {
+    x->int8_rows = c->shape.int8_rows;
     o->linear(x, t[0], t[1], t[2], c->shape.plain ? NULL_TENSOR : t[3]);
 }
 
 /* Of sums of n numbers that are each rounded by at most half a step; results are about sqrt(n), and a row's
  * largest number below 5. */
-static double int8_bound(int64_t n)
+static double int8_bound(const struct checkop_shape *s)
 {
-    return PRODUCT_BOUND + 5.0 / (double)OPS_INT8_STEPS((int32_t)n);
+    return PRODUCT_BOUND + (s->int8 && !s->int8_rows ? 5.0 / (double)OPS_INT8_STEPS((int32_t)s->h) : 0);
 }
 
 /* out in W, as logits are, where the rows are strided. */
@@ -28,12 +29,13 @@ void checkop_make_linear(struct checkop_case *c, const struct checkop_shape *s)
         in_int8(c, 2);
     }
     c->run = run_linear;
-    c->bound_fp32 = c->bound_bf16_w = s->int8 ? int8_bound(s->h) : PRODUCT_BOUND;
+    c->bound_fp32 = c->bound_bf16_w = int8_bound(s);
 }
 
 RUN(linear_gelu)
 {
     const tensor *in = t + (c->shape.plain ? 1 : 2);
+    x->int8_rows = c->shape.int8_rows;
     o->linear_gelu(x, t[0], c->shape.plain ? NULL_TENSOR : t[1], in[0], in[1], in[2]);
 }
 
@@ -55,7 +57,7 @@ void checkop_make_linear_gelu(struct checkop_case *c, const struct checkop_shape
         c->args[in + 1].amount = 6;
     }
     c->run = run_linear_gelu;
-    c->bound_fp32 = c->bound_bf16_w = s->int8 ? int8_bound(s->h) : PRODUCT_BOUND;
+    c->bound_fp32 = c->bound_bf16_w = int8_bound(s);
     c->bound_bf16_a = 8e-3; /* the gelu of a rounded `pre` */
 }
 

@@ -114,15 +114,21 @@ static char many[MANY * MOST_K * 4];
 static float out_many[MANY * MOST_N];
 static char workspace[MANY * (MOST_K + 64) * 4];
 
-static void run(const struct gemm *g)
+static void run_with(const struct gemm *g, bool int8_rows)
 {
     struct exec x = {.device = &device_cpu,
                      .layer_index = -1,
-                     .rows_alone = true,
+                     .rows_alone = !int8_rows,
+                     .int8_rows = int8_rows,
                      .workspace = workspace,
                      .workspace_bytes = workspace_packed(g->m, g->k)};
     gemm_run(&x, "test", g, NULL, 0, NULL);
     EXPECT_OK(x.status);
+}
+
+static void run(const struct gemm *g)
+{
+    run_with(g, false);
 }
 
 /* Rows [row, row + n) of g, which was run, have the same bits without the others. */
@@ -155,17 +161,24 @@ static void check_run(int64_t m, int64_t n, int64_t k, enum dtype dtype, const f
 }
 
 /* Products of whole numbers with int8 are those of sums that cannot be rounded. */
-static void check_whole(int64_t m, int64_t n, int64_t k, const float *scales)
+static void check_whole(int64_t m, int64_t n, int64_t k, const float *scales, bool int8_rows)
 {
     static int16_t rows[MANY * (MOST_K + 64)];
+    static uint8_t bytes[MOST_K];
+    int32_t zero = 0;
     static float a_scales[MANY], want[MANY * MOST_N];
     struct gemm g = product(m, n, k, DTYPE_F32);
     g.a = many;
     g.c = out_many;
     g.b_scales = scales;
-    run(&g);
+    run_with(&g, int8_rows);
     for (int64_t i = 0; i < m; i++) {
-        a_scales[i] = gemm_convert()->to_int16(rows + i * k, k, (const float *)many + i * k, k);
+        const float *row = (const float *)many + i * k;
+        a_scales[i] = int8_rows ? gemm_convert()->to_bytes(bytes, &zero, row, k)
+                                : gemm_convert()->to_int16(rows + i * k, k, row, k);
+        for (int64_t l = 0; l < k && int8_rows; l++) {
+            rows[i * k + l] = (int16_t)(bytes[l] - zero);
+        }
         for (int64_t j = 0; j < n; j++) {
             int64_t sum = 0;
             for (int64_t l = 0; l < k; l++) {
@@ -175,7 +188,8 @@ static void check_whole(int64_t m, int64_t n, int64_t k, const float *scales)
         }
     }
     EXPECT(memcmp(want, out_many, (size_t)(m * n) * sizeof *want) == 0,
-           "int8 of %lld rows, n %lld, k %lld is not exact", (long long)m, (long long)n, (long long)k);
+           "int8 of %lld rows%s, n %lld, k %lld is not exact", (long long)m, int8_rows ? " in int8" : "",
+           (long long)n, (long long)k);
 }
 
 static void check_runs(int64_t m, int64_t n, int64_t k)
@@ -201,7 +215,8 @@ static void check_runs(int64_t m, int64_t n, int64_t k)
     check_run(m, n, k, DTYPE_BF16, scales);
     fill(many, m * k, DTYPE_F32, 1);
     check_run(m, n, k, DTYPE_F32, scales);
-    check_whole(m, n, k, scales);
+    check_whole(m, n, k, scales, false);
+    check_whole(m, n, k, scales, true);
 }
 
 int main(void)
@@ -223,6 +238,7 @@ int main(void)
     }
     puts(gemm_amx_open() ? "this processor has AMX: gemm_run packs bf16 and int8 for it"
                          : "this processor lacks AMX");
+    puts(gemm_multiplies_int8() ? "a library multiplies int8 by int8" : "no library multiplies int8 by int8");
     check_runs(M, MOST_N, MOST_K);
     check_runs(M, 7, 15);
     check_runs(33, 50, 100);

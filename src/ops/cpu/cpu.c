@@ -49,6 +49,11 @@ const struct ops *ops_cpu(void)
     return &tables[cpu_isa_best()];
 }
 
+bool ops_cpu_multiplies_int8(void)
+{
+    return gemm_multiplies_int8();
+}
+
 const char *ops_cpu_isa(void)
 {
     return cpu_isa_name(cpu_isa_best());

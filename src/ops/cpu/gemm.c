@@ -28,6 +28,7 @@ static struct {
     int n_on;
     /* index in `on` of the backend that is tried first, for ab and c in fp32 (0) or bf16 (1) */
     int first[2][2];
+    const struct gemm_backend *int8; /* the one for int8 by int8; NULL: none has instructions for it */
     char lines[MAX_LINES][160];
 } backends;
 
@@ -129,6 +130,9 @@ static void backends_open(void)
             (*first)++;
         }
     }
+    for (int i = 0; i < backends.n_on && backends.int8 == NULL; i++) {
+        backends.int8 = backends.on[i]->can(DTYPE_I8, DTYPE_F32) ? backends.on[i] : NULL;
+    }
     atomic_store(&backends_are_open, true);
 }
 
@@ -148,6 +152,21 @@ const char *gemm_backend_line(int i)
 {
     pthread_once(&backends_once, backends_open);
     return i >= 0 && i < MAX_LINES ? backends.lines[i] : NULL;
+}
+
+/* Whether the libraries are open, or there is enough memory to open them. */
+static bool can_open(void)
+{
+    return atomic_load(&backends_are_open) || host_memory_can_map(OPENING_BYTES);
+}
+
+bool gemm_multiplies_int8(void)
+{
+    if (!can_open()) {
+        return false;
+    }
+    pthread_once(&backends_once, backends_open);
+    return backends.int8 != NULL;
 }
 
 static void cut_to(struct gemm_call *c, int64_t max_rows)
@@ -178,12 +197,6 @@ static void cut(struct gemm_call *c)
     c->tile_k = in_runs ? gemm_part_size(g->k, gemm_blocks(g->k, MAX_TILE_DEPTH), 64) : g->k;
 }
 
-/* Whether the libraries are open, or there is enough memory to open them. */
-static bool can_open(void)
-{
-    return atomic_load(&backends_are_open) || host_memory_can_map(OPENING_BYTES);
-}
-
 static void fail_without_memory(struct exec *x, const char *op)
 {
     exec_fail(x, STATUS_MEMORY, op,
@@ -212,19 +225,36 @@ struct packing {
     const struct gemm *g; /* the product, with A as it is */
     int16_t *rows;        /* [workspace_packed_rows(m), stride] */
     float *scales;        /* [m] scales of integers */
+    int32_t *zeros;       /* [m] of bytes, behind these */
     int64_t stride, block;
-    bool by_amx;
+    bool by_amx, int8_rows;
 };
 
-/* A row as integers. */
+/* A row of A in fp32. */
+static const float *row_of(const struct gemm *g, int64_t i, float *lane)
+{
+    const void *row = gemm_element(g->a, dtype_bytes(g->ab_dtype), i * g->a_stride);
+    if (g->ab_dtype != DTYPE_BF16) {
+        return row;
+    }
+    gemm_convert()->from_bf16(lane, row, 0, 1, g->k);
+    return lane;
+}
+
+/* A row as integers.  Of bytes the second half of `out` has them, and is read before it is written. */
 static void round_row(const struct packing *p, int64_t i, int16_t *out, float *lane)
 {
-    const void *row = gemm_element(p->g->a, dtype_bytes(p->g->ab_dtype), i * p->g->a_stride);
-    if (p->g->ab_dtype == DTYPE_BF16) {
-        gemm_convert()->from_bf16(lane, row, 0, 1, p->g->k);
-        row = lane;
+    const float *row = row_of(p->g, i, lane);
+    uint8_t *bytes = (uint8_t *)out + p->stride;
+    int32_t zero;
+    if (!p->int8_rows) {
+        p->scales[i] = gemm_convert()->to_int16(out, p->stride, row, p->g->k);
+        return;
     }
-    p->scales[i] = gemm_convert()->to_int16(out, p->stride, row, p->g->k);
+    p->scales[i] = gemm_convert()->to_bytes(bytes, &zero, row, p->g->k);
+    for (int64_t l = 0; l < p->stride; l++) {
+        out[l] = (int16_t)(l < p->g->k ? bytes[l] - zero : 0);
+    }
 }
 
 static void pack_block(const void *context, int64_t item, void *lane)
@@ -259,7 +289,8 @@ static void pack(struct exec *x, const char *op, struct gemm *g, bool by_amx)
                         .scales = (float *)(packed + n_rows * stride),
                         .stride = stride,
                         .block = by_amx && g->m > 1 ? WORKSPACE_PACKED_ROWS : 1,
-                        .by_amx = by_amx};
+                        .by_amx = by_amx,
+                        .int8_rows = x->int8_rows};
     size_t lane_bytes = (size_t)(p.block * stride) * sizeof(int16_t) + (size_t)stride * sizeof(float);
     lanes_run(x, op, gemm_blocks(g->m, p.block), g->b_scales == NULL ? 0 : lane_bytes, pack_block, &p);
     g->a = p.rows;
@@ -309,7 +340,7 @@ static void gemm_by_rows(struct exec *x, const char *op, struct gemm_call *c, si
     lanes_run(x, op, c->tiles_m * c->tiles_n, c->backend_bytes + after_bytes, gemm_tiles_item, c);
 }
 
-/* ---- any product ---- */
+/* ---- by a library ---- */
 
 /* Signals are blocked, since some kernels of oneDNN point the stack register at scratch on the heap, where no
  * signal frame may go. */
@@ -346,6 +377,55 @@ static void run_by_library(struct exec *x, const char *op, struct gemm_call *c, 
     }
 }
 
+/* ---- int8 by int8 ---- */
+
+enum { ROUNDED_AT_ONCE = 16 };
+
+static void round_rows(const void *context, int64_t item, void *lane)
+{
+    const struct packing *p = context;
+    int64_t end = (item + 1) * ROUNDED_AT_ONCE;
+    for (int64_t i = item * ROUNDED_AT_ONCE; i < end && i < p->g->m; i++) {
+        p->scales[i] = gemm_convert()->to_bytes((uint8_t *)p->rows + i * p->stride, &p->zeros[i],
+                                                row_of(p->g, i, lane), p->g->k);
+    }
+}
+
+/* False: no library has the product, or the memory for it; kernels by rows give the same integers. */
+static bool run_int8_by_library(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
+{
+    const struct gemm *as_it_is = c->g;
+    struct gemm g = *as_it_is;
+    if (!gemm_multiplies_int8() || g.c_dtype != DTYPE_F32) {
+        return false;
+    }
+    struct packing p = {.g = as_it_is,
+                        .rows = exec_scratch(x, workspace_packed(g.m, g.k)),
+                        .stride = workspace_packed_stride(g.k)};
+    int64_t n = workspace_packed_rows(g.m) * p.stride;
+    p.scales = (float *)(p.rows + n);
+    p.zeros = (int32_t *)((uint8_t *)p.rows + n);
+    g.a = p.rows;
+    g.a_scales = p.scales;
+    g.a_zeros = p.zeros;
+    g.a_stride = p.stride;
+    g.ab_dtype = DTYPE_I8;
+    c->g = &g;
+    cut(c);
+    pthread_mutex_lock(&product_lock);
+    bool prepared = gemm_tiles_prepare(c, backends.int8);
+    if (prepared) {
+        lanes_run(x, op, gemm_blocks(g.m, ROUNDED_AT_ONCE), (size_t)g.k * sizeof(float), round_rows, &p);
+        x->served_by = "oneDNN int8";
+        run_tiles(x, op, c, after_bytes);
+    }
+    pthread_mutex_unlock(&product_lock);
+    c->g = as_it_is;
+    return prepared && !atomic_load(c->failed);
+}
+
+/* ---- any product ---- */
+
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context)
 {
@@ -359,6 +439,9 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     atomic_bool tile_failed = false;
     struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
     bool rows_alone = x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate;
+    if (g->b_scales != NULL && x->int8_rows && run_int8_by_library(x, op, &c, after_bytes)) {
+        return;
+    }
     if (rows_alone || g->b_scales != NULL) {
         gemm_by_rows(x, op, &c, after_bytes);
     } else {

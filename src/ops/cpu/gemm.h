@@ -23,8 +23,10 @@ struct gemm {
     enum dtype c_dtype;  /* fp32 or bf16 */
     enum dtype ab_dtype; /* fp32 or bf16; of A alone with b_scales */
     /* Not NULL: B is int8, stored [n, k], and its row i stands for b_scales[i] times it.  gemm_run then has A
-     * in integers of 16 bits, of which row i stands for a_scales[i] times it. */
+     * in integers of 16 bits, of which row i stands for a_scales[i] times it; or, where ab_dtype is int8, in
+     * bytes, each an integer plus a_zeros[i]. */
     const float *a_scales, *b_scales;
+    const int32_t *a_zeros;
     bool a_transposed, b_transposed;
     bool accumulate;
 };
@@ -46,6 +48,9 @@ typedef void gemm_after(const void *context, const struct gemm_part *part, void 
  * failure sticks in the exec under the name `op`. */
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context);
+
+/* Whether the processor, by one of the libraries, has instructions for sums of products of int8 by int8. */
+bool gemm_multiplies_int8(void);
 
 /* The backend of products of this dtype: "oneDNN 2.6.3", "BLAS", "plain". */
 const char *gemm_backend_name(enum dtype dtype);

@@ -41,6 +41,14 @@ struct gemm_convert {
     /* A row of n numbers as integers under the scale that is returned (ops.h, OPS_INT8_STEPS), then zeros up
      * to `padded`. */
     float (*to_int16)(int16_t *out, int64_t padded, const float *in, int64_t n);
+
+    /* A row of n numbers as multiples of the step that is returned (ops.h, exec.int8_rows), plus `zero`, so
+     * that the smallest is 0. */
+    float (*to_bytes)(uint8_t *out, int32_t *zero, const float *in, int64_t n);
+
+    /* Makes C, which holds sums of products of bytes with B, of 32 bits, a product: each sum, without what
+     * zeros add to it, times both scales, and the bias. */
+    void (*scale_sums)(const struct gemm *g);
 };
 
 /* C += product, which is dense fp32 [m, n]. */

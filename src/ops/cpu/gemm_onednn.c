@@ -89,7 +89,13 @@ static const char *onednn_version(void)
 
 static dnnl_data_type_t type_of(enum dtype t)
 {
-    return t == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+    switch (t) {
+    case DTYPE_BF16: return dnnl_bf16;
+    case DTYPE_U8: return dnnl_u8;
+    case DTYPE_I8: return dnnl_s8;
+    case DTYPE_I32: return dnnl_s32;
+    default: return dnnl_f32;
+    }
 }
 
 /* A [rows, cols] matrix whose stored rows are `stride` apart. */
@@ -135,6 +141,15 @@ static bool adds_in_parts(const struct gemm *t, const char *implementation)
            (t->k > ONE_BLOCK || (t->ab_dtype == DTYPE_BF16 && loads_c_first(implementation)));
 }
 
+/* Whether the code is compiled for this processor and, of int8, by VNNI or AMX: without these, sums saturate.
+ * The names of instruction sets are bits, and each set has those of what it includes. */
+static bool is_usable(const char *implementation, enum dtype ab_dtype)
+{
+    bool has_vnni =
+        (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
+    return strncmp(implementation, "ref", 3) != 0 && (ab_dtype != DTYPE_I8 || has_vnni);
+}
+
 static bool compile(struct entry *e, const struct gemm *t);
 
 /* Fills an entry as `compile` does, for a product that goes to scratch first. */
@@ -149,7 +164,8 @@ static bool compile_apart(struct entry *e, const struct gemm *t)
     return ok;
 }
 
-/* Fills an entry; false, and the entry is empty, if oneDNN has only its slow reference code for it.
+/* Fills an entry; false, and the entry is empty, if oneDNN has only its slow reference code for it.  Of int8
+ * the primitive computes sums of integers.
  *
  * C += A B has to add a finished sum: a run of several ranks, which adds up gradients that were made apart,
  * gives the bits of one process (docs/decisions/0039_ranks.md). Where oneDNN would not, the product goes to
@@ -162,19 +178,20 @@ static bool compile(struct entry *e, const struct gemm *t)
     dnnl_dims_t bias_dims = {1, t->n}, bias_strides = {t->n, 1};
     const char *implementation = "";
     e->primitive = NULL;
-    e->has_bias = t->bias != NULL;
+    bool int8 = t->ab_dtype == DTYPE_I8;
+    e->has_bias = t->bias != NULL && !int8;
     e->adds_after = false;
     bool ok =
-        describe(&e->a, t->m, t->k, t->a_stride, t->a_transposed, t->ab_dtype) &&
+        describe(&e->a, t->m, t->k, t->a_stride, t->a_transposed, int8 ? DTYPE_U8 : t->ab_dtype) &&
         describe(&e->b, t->k, t->n, t->b_stride, t->b_transposed, t->ab_dtype) &&
-        describe(&e->c, t->m, t->n, t->c_stride, false, t->c_dtype) &&
+        describe(&e->c, t->m, t->n, t->c_stride, false, int8 ? DTYPE_I32 : t->c_dtype) &&
         dnnl_memory_desc_init_by_strides(&e->bias, 2, bias_dims, dnnl_f32, bias_strides) == dnnl_success &&
         dnnl_matmul_desc_init(&op, &e->a, &e->b, e->has_bias ? &e->bias : NULL, &e->c) == dnnl_success &&
         dnnl_primitive_attr_create(&attributes) == dnnl_success &&
         make_attributes(attributes, t->accumulate) &&
         dnnl_primitive_desc_create(&desc, &op, attributes, lib.engine, NULL) == dnnl_success &&
         dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &implementation) == dnnl_success &&
-        strncmp(implementation, "ref", 3) != 0 && dnnl_primitive_create(&e->primitive, desc) == dnnl_success;
+        is_usable(implementation, t->ab_dtype) && dnnl_primitive_create(&e->primitive, desc) == dnnl_success;
     if (ok) {
         e->scratch = *dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     } else {
@@ -267,6 +284,9 @@ static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
     }
     if (ok && e->adds_after) {
         gemm_add_product(t, product);
+    }
+    if (ok && t->ab_dtype == DTYPE_I8) {
+        gemm_convert()->scale_sums(t);
     }
     return ok;
 }

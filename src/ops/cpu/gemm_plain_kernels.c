@@ -89,8 +89,8 @@ static bool plain_open(void)
 
 static bool plain_can(enum dtype ab_dtype, enum dtype c_dtype)
 {
-    (void)ab_dtype, (void)c_dtype;
-    return true;
+    (void)c_dtype;
+    return ab_dtype != DTYPE_I8;
 }
 
 static const void *plain_prepare(const struct gemm *t, size_t *lane_bytes)

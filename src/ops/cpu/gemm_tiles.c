@@ -4,7 +4,7 @@
 
 size_t gemm_a_bytes(const struct gemm *g)
 {
-    return g->b_scales != NULL ? sizeof(int16_t) : dtype_bytes(g->ab_dtype);
+    return g->b_scales != NULL && g->ab_dtype != DTYPE_I8 ? sizeof(int16_t) : dtype_bytes(g->ab_dtype);
 }
 
 static size_t b_bytes(const struct gemm *g)
@@ -30,6 +30,7 @@ static struct gemm tile_at(const struct gemm_call *c, int64_t i, int64_t j, int6
     t.bias = numbers(t.bias, j);
     t.a_scales = numbers(t.a_scales, i);
     t.b_scales = numbers(t.b_scales, j);
+    t.a_zeros = t.a_zeros == NULL ? NULL : t.a_zeros + i;
     return t;
 }
 

@@ -107,19 +107,13 @@ static float scale_of(tensor history, enum dtype format, float largest)
     return fp8_scale_after(format, known[0], known[1]);
 }
 
-/* A row into int8.  Division, and not a factor, so that ties are those of the definition. */
 static void integers_item(const void *context, int64_t item, void *lane)
 {
     const struct quantize_call *c = context;
     int64_t cols = tensor_cols(c->in);
     int8_t *out = (int8_t *)c->out.data + rows_offset(c->out, item);
     const float *in = rows_load(c->in, item, 0, cols, lane);
-    float scale = row_integers_scale(in, cols, 127), divisor = row_integers_divisor(scale);
-    c->partials[item] = scale;
-#pragma omp simd
-    for (int64_t i = 0; i < cols; i++) {
-        out[i] = (int8_t)row_integers_round(in[i] / divisor);
-    }
+    c->partials[item] = row_integers_int8(out, in, cols);
 }
 
 static void quantize_int8(struct exec *x, tensor rows, tensor scale, tensor in)

@@ -103,7 +103,7 @@ struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 struct kiln_model_options {
     size_t size;
     const char *device; /* "cpu", "cuda", or "auto", which is the cpu until cuda has been tested on a GPU */
-    const char *dtype;  /* "fp32", "bf16", on cuda "fp16", of decoders on the cpu "int8": to compute in */
+    const char *dtype;  /* "fp32", "bf16", on cuda "fp16", on the cpu "int8": to compute in */
 
     /* Called in the calling thread as weights are read, with the fraction that is there, up to 1.  false: the
      * call ends with KILN_CANCELLED.  NULL: nobody is told. */

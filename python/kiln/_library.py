@@ -207,7 +207,7 @@ class Model:
 
     path    the directory, a checkpoint of kiln or the output directory of a run, a .pt file, or the prefix of a TensorFlow checkpoint
     device  "cpu", "cuda"; None: "auto"
-    dtype   "fp32", "bf16"; on cuda "fp16", for decoders on the cpu "int8"; None: "fp32"
+    dtype   "fp32", "bf16"; on cuda "fp16", on the cpu "int8"; None: "fp32"
     without_weights  read the vocabulary and the configuration alone
 
     Threads may share a model; each call takes a session of its own, which is kept for the next."""

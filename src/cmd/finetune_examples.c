@@ -39,7 +39,9 @@ struct example_args {
                           output_help "; without it, TEXT... or lines of standard input are labelled"),      \
         ENCODING_ROW(TUNE(encoding), "the files of text"),                                                   \
         OPTION_FLAG_ROW("json", SAY(json),                                                                   \
-                        "without --output_dir, print a JSON array for each text, as `kiln serve` answers")
+                        "without --output_dir, print a JSON array for each text, as `kiln serve` answers"),  \
+        OPTION_CHOICE_ROW("dtype", SAY(dtype), NULL, SESSION_DTYPES,                                         \
+                          "without --output_dir, " SESSION_DTYPE_HELP)
 
 /* Flags with the names that scripts of `transformers` have. */
 #define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \
@@ -164,13 +166,14 @@ static struct status check_place(const struct command *c, const struct finetune_
     return status_ok();
 }
 
-static struct session_flags session_of(const struct finetune_options *o)
+static struct session_flags session_of(const struct finetune_options *o, const char *dtype)
 {
     const struct precision_flags *p = &o->run.precision;
     return (struct session_flags){.model = o->run.init_checkpoint,
                                   .given.vocab_file = o->run.vocabulary.vocab_file,
                                   .device = o->run.device,
-                                  .dtype = p->fp16       ? "fp16"
+                                  .dtype = dtype != NULL ? dtype
+                                           : p->fp16     ? "fp16"
                                            : p->autocast ? "bf16"
                                                          : "fp32",
                                   .common.dry_run = o->run.common.dry_run};
@@ -180,7 +183,7 @@ static struct session_flags session_of(const struct finetune_options *o)
 #define LABEL_RUN_OF(TASK)                                                                                   \
     static struct status run_##TASK(const void *args, int n_positional, const char *const *positional) {     \
         const struct example_args *a = args;                                                                 \
-        const struct session_flags session = session_of(&a->run.run);                                        \
+        const struct session_flags session = session_of(&a->run.run, a->label.dtype);                        \
         if (labels_texts(&a->run.run)) {                                                                     \
             return label_texts_##TASK(&session, &a->label, n_positional, positional);                        \
         }                                                                                                    \

@@ -9,6 +9,7 @@ struct label_texts_flags {
     const char *labels, *hypothesis_template; /* of the caller; NULL: labels are the model's */
     const char *strategy;                     /* one of TAG_STRATEGIES */
     int64_t stride;                           /* tokens that two windows have in common; -1: a quarter */
+    const char *dtype;                        /* NULL: that of the flags of training */
     bool multi_label, pairs, json;
 };
 

@@ -1,6 +1,7 @@
 /* kiln serve: models answer over HTTP, in the dialects of the servers that people know. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/session_flags.h"
 #include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/clock.h"
@@ -39,8 +40,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("watch_prompt", AT(watch_prompt), "The", "TEXT",
                       "what a watched decoder continues at each of its checkpoints; empty: nothing"),
     DEVICE_ROW(AT(device)),
-    OPTION_CHOICE_ROW("dtype", AT(dtype), "fp32", "fp32|bf16|fp16|int8",
-                      "compute in this number format; fp16 only on cuda; int8 only for decoders on the cpu"),
+    OPTION_CHOICE_ROW("dtype", AT(dtype), "fp32", SESSION_DTYPES, SESSION_DTYPE_HELP),
     OPTION_GROUP_ROW("where it listens"),
     OPTION_STRING_ROW("host", AT(host), "127.0.0.1", "ADDRESS",
                       "address of this machine; 0.0.0.0 or :: for all of them"),

@@ -11,9 +11,8 @@ const struct option session_flags[] = {
     OPTION_STRING_ROW("vocab_file", offsetof(struct session_flags, given.vocab_file), NULL, "FILE",
                       "read the vocabulary from this file, for a model that has none or an empty one"),
     DEVICE_ROW(offsetof(struct session_flags, device)),
-    OPTION_CHOICE_ROW("dtype", offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16|int8",
-                      "compute in this number format; fp16 only on cuda; int8 only for decoders on "
-                      "the cpu: matrices in int8 with a scale for each row, all else in bf16"),
+    OPTION_CHOICE_ROW("dtype", offsetof(struct session_flags, dtype), "fp32", SESSION_DTYPES,
+                      SESSION_DTYPE_HELP),
     DRY_RUN_ROW(offsetof(struct session_flags, common.dry_run),
                 "check the model, print what it needs, and read no text"),
     {0},

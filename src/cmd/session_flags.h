@@ -12,6 +12,12 @@ struct session_flags {
     struct command_flags common;
 };
 
+/* The number formats of a session. */
+#define SESSION_DTYPES "fp32|bf16|fp16|int8"
+#define SESSION_DTYPE_HELP                                                                                   \
+    "compute in this number format; fp16 only on cuda; int8 only on the cpu: the matrices of an encoder's "  \
+    "layers, what meets them too, and all else in fp32; of a decoder all matrices, and all else in bf16"
+
 /* The flags, with the struct at `at` in the command's own; the model's has the command's own help. */
 #define SESSION_FLAG_ROWS(at, model_help)                                                                    \
     OPTION_REQUIRED_ROW("model", (at) + offsetof(struct session_flags, model), "PATH", model_help),          \

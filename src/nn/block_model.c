@@ -74,18 +74,30 @@ struct status block_model_declare(const struct model *m, struct param_table *tab
     return param_table_status(table);
 }
 
+/* Views of layers, and of all else: where layers alone are in int8, other matrices lie with the vectors. */
+static void view_part(void *views, void *part, const char *prefix, int64_t layer,
+                      const struct weight_row *rows, int n_rows)
+{
+    struct weight_view *v = views;
+    bool in_layers = layer >= 0 && layer < v->sizes.n_layers;
+    weights_view(in_layers ? v : v + 1, part, prefix, layer, rows, n_rows);
+}
+
 struct status block_model_create_weights(const struct model *m, void **weights,
                                          const struct param_table *table, tensor matrices, tensor vectors,
                                          tensor biases)
 {
-    struct weight_view v = {table, block_model_of(m)->sizes, matrices, vectors, biases};
+    bool rounds_layers = m->type->int8 == MODEL_INT8_LAYERS && matrices.dtype == DTYPE_I8;
+    const struct weight_sizes *sizes = &block_model_of(m)->sizes;
+    struct weight_view views[2] = {{table, *sizes, matrices, vectors, biases},
+                                   {table, *sizes, rounds_layers ? vectors : matrices, vectors, biases}};
     struct block_weight_table *w = *weights = calloc(1, block_model_of(m)->weight_bytes);
     if (w != NULL) {
         w->layers = calloc((size_t)m->n_layers, sizeof *w->layers);
     }
     FAIL_IF(w == NULL || w->layers == NULL, STATUS_MEMORY, "out of memory for the views of %lld layers",
             (long long)m->n_layers);
-    for_each_part(m, w, weights_view, &v);
+    for_each_part(m, w, view_part, views);
     return status_ok();
 }
 

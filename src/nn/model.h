@@ -71,13 +71,20 @@ typedef void model_visitor(void *context, const char *name, const char *module, 
 typedef void model_gradient_visitor(void *context, const char *module, enum batch_rows rows, bool of_input,
                                     tensor value);
 
+/* The matrices that may be int8: only linear, linear_gelu and gathers read them. */
+enum model_int8 {
+    MODEL_INT8_NONE,
+    MODEL_INT8_ALL,    /* rows that meet them have 16 bits (ops/ops.h) */
+    MODEL_INT8_LAYERS, /* those of layers, and rows that meet them are int8; others stay with the vectors */
+};
+
 struct model_type {
-    const char *name;    /* "bert" */
-    bool in_slices;      /* ranks may have slices of its layers (core/param.h, param_part) */
-    bool divides_rows;   /* such ranks may also divide the rows of the residual stream (nn/stream.h) */
-    bool reads_master;   /* weights are read in fp32, so every rank has all of them in fp32 */
-    bool learns_vectors; /* heads take the gradient of the last layer's output (nn/vector_head.h) */
-    bool takes_int8;     /* only linear, linear_gelu and gathers read matrices, so they may be int8 */
+    const char *name;     /* "bert" */
+    bool in_slices;       /* ranks may have slices of its layers (core/param.h, param_part) */
+    bool divides_rows;    /* such ranks may also divide the rows of the residual stream (nn/stream.h) */
+    bool reads_master;    /* weights are read in fp32, so every rank has all of them in fp32 */
+    bool learns_vectors;  /* heads take the gradient of the last layer's output (nn/vector_head.h) */
+    enum model_int8 int8; /* which matrices may be int8 */
 
     /* The model's configuration, a struct of its family, owned by the model.  NULL for a network that has no
      * family. */

@@ -25,8 +25,8 @@ static struct status check_fp8(const struct network_config *c)
 
 static struct status check_int8(const struct network_config *c)
 {
-    FAIL_IF(c->precision.int8 && !c->model->type->takes_int8, STATUS_USAGE,
-            "a %s model is not computed in int8, only decoders are: use bf16", c->model->type->name);
+    FAIL_IF(c->precision.int8 && c->model->type->int8 == MODEL_INT8_NONE, STATUS_USAGE,
+            "a %s model is not computed in int8: use bf16", c->model->type->name);
     CHECK(!c->precision.int8 || (!c->learns && c->device->multiplies_int8), "int8 is for inference on a cpu");
     return status_ok();
 }
@@ -56,6 +56,7 @@ static bool has_working(const struct network_config *c)
 struct status network_declare(struct network *n, const struct network_config *config,
                               const struct network *owner)
 {
+    bool in_layers = config->precision.int8 && config->model->type->int8 == MODEL_INT8_LAYERS;
     *n = (struct network){.config = *config, .owner = owner, .version = 1};
     if (config->part.n_ranges == 0) {
         n->config.part.ranges[0] = (struct param_range){MODEL_INPUT_LAYER, config->model->n_layers + 1};
@@ -67,6 +68,7 @@ struct status network_declare(struct network *n, const struct network_config *co
                          .layer_index = -1,
                          .peers = config->peers,
                          .rows_alone = config->cache_pages > 0, /* cached rows must equal computed ones */
+                         .int8_rows = in_layers,
                          .allow_tf32 = config->precision.allow_tf32};
     CHECK(peers_size(&n->x) == param_part_slices(&config->part), "%d peers with %d slices", peers_size(&n->x),
           param_part_slices(&config->part));
@@ -76,7 +78,7 @@ struct status network_declare(struct network *n, const struct network_config *co
     n->params.part = config->part;
     n->params.part.tied = model_part_has_heads(config->model, &config->part) ? config->model->tied : NULL;
     TRY(config->model->type->declare(config->model, &n->params));
-    TRY(vector_places_init(&n->places, &n->params, config->device));
+    TRY(vector_places_init(&n->places, &n->params, config->device, in_layers ? config->model->n_layers : 0));
     n->plan.n_params = param_table_count(&n->params);
     bool whole = config->learns || !has_working(config);
     n->owned = (struct param_shard){0, whole ? n->params.n_elements : 0};
@@ -99,6 +101,16 @@ bool network_has_master(const struct network *n)
 {
     const struct network *of = holder_of(n);
     return of->owned.end - of->owned.begin == of->params.n_elements;
+}
+
+tensor network_view_param(const struct network *n, const struct param *p)
+{
+    if (network_has_master(n)) {
+        return param_view(p, n->master);
+    }
+    return vector_places_has(&n->places, p)
+               ? param_view(&n->places.table.params[p - n->params.params], n->vectors)
+               : param_view(p, n->working);
 }
 
 void network_share_master(struct network *n, struct param_shard shard)

@@ -69,6 +69,9 @@ void network_fini(struct network *n);
 /* Whether the fp32 master has all elements; for borrowed weights, whether the owner's master has. */
 bool network_has_master(const struct network *n);
 
+/* The tensor from which passes read the parameter. */
+tensor network_view_param(const struct network *n, const struct param *p);
+
 /* Call it after the weights were changed from outside: makes their copies from the master, where it is
  * complete. */
 void network_weights_changed(struct network *n);

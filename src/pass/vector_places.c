@@ -14,14 +14,15 @@ static int64_t end_of(const struct param_table *params, int i)
 
 bool vector_places_has(const struct vector_places *v, const struct param *p)
 {
-    return p->n_dims == 1 && !(p->is_bias && v->rounds_biases);
+    bool in_layer = p->layer >= 0 && p->layer < v->n_layers;
+    return p->n_dims == 1 ? !(p->is_bias && v->rounds_biases) : v->n_layers > 0 && !in_layer;
 }
 
 struct status vector_places_init(struct vector_places *v, const struct param_table *params,
-                                 const struct device *device)
+                                 const struct device *device, int64_t n_layers)
 {
     size_t n = (size_t)params->n;
-    *v = (struct vector_places){.rounds_biases = device->takes_rounded_biases};
+    *v = (struct vector_places){.rounds_biases = device->takes_rounded_biases, .n_layers = n_layers};
     v->table.params = malloc((n > 0 ? n : 1) * sizeof *params->params);
     FAIL_IF(v->table.params == NULL, STATUS_MEMORY, "out of memory for the places of %d parameters",
             params->n);

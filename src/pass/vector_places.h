@@ -15,14 +15,16 @@ struct vector_places {
     struct param_table table;
     int64_t n;          /* elements of that buffer */
     bool rounds_biases; /* biases of products are read with the matrices */
+    int64_t n_layers;   /* matrices outside of these layers are in the buffer too; 0: no matrix is */
 };
 
-/* Finds the places of the vectors of `params` on a device.  STATUS_MEMORY. */
+/* Finds the places of the vectors of `params` on a device.  `n_layers` is 0 unless matrices of that many
+ * layers alone are rounded (MODEL_INT8_LAYERS).  STATUS_MEMORY. */
 struct status vector_places_init(struct vector_places *v, const struct param_table *params,
-                                 const struct device *device);
+                                 const struct device *device, int64_t n_layers);
 void vector_places_fini(struct vector_places *v);
 
-/* Whether the parameter is a vector in the buffer. */
+/* Whether the parameter is in the buffer. */
 bool vector_places_has(const struct vector_places *v, const struct param *p);
 
 /* The number of elements of vectors before this element of a flat buffer of `params`: there a shard's vectors

@@ -59,17 +59,15 @@ static void write_part(struct exec *x, tensor flat, struct param_shard owned, in
     }
 }
 
-/* Writes the given rows in int8, each with its own scale.  Nothing reads vectors in int8. */
+/* Writes the given rows in int8, each with its own scale. */
 static void write_int8(struct weight_window *w, const struct param *p, tensor values)
 {
     struct network *n = w->n;
     struct exec host = {.device = &device_cpu, .ops = ops_cpu(), .layer_index = -1};
-    if (p->n_dims == 2) {
-        int64_t rows = tensor_rows(values);
-        host.ops->quantize(&host, tensor_slice(param_view(p, n->working), 0, rows), NULL_TENSOR,
-                           tensor_slice(n->scales, p->row, rows), NULL_TENSOR, NULL_TENSOR, values, DTYPE_I8);
-        n->x.status = failed(n->x.status) ? n->x.status : host.status;
-    }
+    int64_t rows = tensor_rows(values);
+    host.ops->quantize(&host, tensor_slice(param_view(p, n->working), 0, rows), NULL_TENSOR,
+                       tensor_slice(n->scales, p->row, rows), NULL_TENSOR, NULL_TENSOR, values, DTYPE_I8);
+    n->x.status = failed(n->x.status) ? n->x.status : host.status;
 }
 
 /* Rounds on the host, since the device has no complete master to round from. */
@@ -98,12 +96,13 @@ static struct status put(void *self, const struct param *p, tensor values)
     if (!tensor_is_null(n->master)) {
         write_part(&n->x, n->master, n->owned, p->offset, flat);
     }
-    if (!tensor_is_null(n->scales)) {
+    bool of_vectors = !network_has_master(n) && vector_places_has(&n->places, p);
+    if (!tensor_is_null(n->scales) && !of_vectors) {
         write_int8(w, p, values);
-    } else if (!network_has_master(n)) {
+    } else if (tensor_is_null(n->scales) && !network_has_master(n)) {
         write_rounded(w, p->offset, flat);
     }
-    if (!network_has_master(n) && vector_places_has(&n->places, p)) {
+    if (of_vectors) {
         struct param_shard all = {0, n->places.n};
         const struct param *to = &n->places.table.params[p - n->params.params];
         write_part(&n->x, n->vectors, all, to->offset, flat);
@@ -111,17 +110,15 @@ static struct status put(void *self, const struct param *p, tensor values)
     return n->x.status;
 }
 
-/* Reads a parameter from the master or, without a complete one, from the working copy, which is enough to see
- * whether it is zero. */
+/* Reads a parameter from where passes do, which is enough to see whether it is zero. */
 static struct status current(void *self, const struct param *p, tensor *values)
 {
     struct weight_window *w = self;
     struct network *n = w->n;
-    bool whole = network_has_master(n);
-    tensor from = param_view(p, whole ? n->master : n->working);
+    tensor from = network_view_param(n, p);
     *values = from;
     if (!n->x.device->is_host) {
-        values->data = whole ? w->memory : w->rounded;
+        values->data = from.dtype == vector_of(n) ? w->memory : w->rounded;
         exec_copy_out(&n->x, values->data, from.data, tensor_bytes(from));
     }
     return n->x.status;

@@ -1,5 +1,6 @@
 #include "serve/model_outputs.h"
 
+#include "data/encoded_texts.h"
 #include "data/text_batch.h"
 #include "io/safetensors.h"
 #include "ops/backend.h"
@@ -67,6 +68,50 @@ struct status outputs_input_fixed(struct outputs_input *in, const struct model_d
         put_frame(&m->tokenizer, in->ids + b * length, lengths[b]);
     }
     return status_ok();
+}
+
+static struct status encode(struct encoded_texts *e, const struct model_dir *m, const char *const *texts,
+                            int n)
+{
+    struct tokenizer_scratch scratch;
+    TRY(tokenizer_scratch_init(&scratch, &m->tokenizer));
+    struct status s = status_ok();
+    for (int i = 0; i < n && !failed(s); i++) {
+        s = encoded_texts_add(e, &scratch, (struct text_bytes){texts[i], strlen(texts[i])}, NULL);
+    }
+    tokenizer_scratch_fini(&scratch);
+    return s;
+}
+
+static struct status from_encoded(struct outputs_input *in, const struct encoded_texts *e, int32_t pad)
+{
+    size_t n = (size_t)e->n, n_ids = n * (size_t)e->max_length;
+    *in = (struct outputs_input){e->n, e->max_length, malloc(n_ids * sizeof *in->ids),
+                                 calloc(n_ids, sizeof *in->types), malloc(n * sizeof *in->lengths)};
+    if (in->ids == NULL || in->types == NULL || in->lengths == NULL) {
+        outputs_input_fini(in);
+        return no_memory();
+    }
+    for (size_t i = 0; i < n_ids; i++) {
+        in->ids[i] = pad;
+    }
+    for (int64_t i = 0; i < e->n; i++) {
+        in->lengths[i] = (int32_t)encoded_texts_length(e, i);
+        encoded_texts_write(e, i, in->ids + i * e->max_length);
+    }
+    return status_ok();
+}
+
+struct status outputs_input_texts(struct outputs_input *in, const struct model_dir *m,
+                                  const char *const *texts, int n, int64_t length)
+{
+    struct encoded_texts e;
+    *in = (struct outputs_input){0};
+    TRY(encoded_texts_init(&e, &m->tokenizer, length < m->max_length ? length : m->max_length, "a text"));
+    struct status s = encode(&e, m, texts, n);
+    s = failed(s) ? s : from_encoded(in, &e, tokenizer_tail_id(&m->tokenizer));
+    encoded_texts_fini(&e);
+    return s;
 }
 
 void outputs_input_fini(struct outputs_input *in)
@@ -163,11 +208,11 @@ static struct status compute(struct model_outputs *o, struct packer *p, const st
 }
 
 static struct status run(struct model_outputs *o, struct network *net, const struct model_dir *m,
-                         const struct outputs_input *in)
+                         unsigned may_be_new, const struct outputs_input *in)
 {
     struct load_report report;
     struct packer p;
-    TRY(network_files_load(net, m, net->config.model->task, 0, NULL, &report));
+    TRY(network_files_load(net, m, net->config.model->task, may_be_new, NULL, &report));
     struct status s =
         packer_init(&p, net, net->config.limits, tokenizer_tail_id(&m->tokenizer), outputs_of(net));
     s = failed(s) ? s : compute(o, &p, in);
@@ -175,8 +220,9 @@ static struct status run(struct model_outputs *o, struct network *net, const str
     return s;
 }
 
-struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
-                                    const struct outputs_input *in)
+static struct status compute_in(struct model_outputs *o, const struct model_dir *m, enum model_task task,
+                                unsigned may_be_new, const struct outputs_input *in,
+                                struct precision precision)
 {
     struct model *model;
     struct network net;
@@ -186,13 +232,13 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
         .model = model,
         .device = &device_cpu,
         .ops = ops_cpu(),
-        .precision = {.dtype = DTYPE_F32},
+        .precision = precision,
         .limits = text_batch_limits(in->n_sequences, in->length, in->length),
         .whole_logits = true,
     };
     struct status s = network_init(&net, &config);
     if (!failed(s)) {
-        s = run(o, &net, m, in);
+        s = run(o, &net, m, may_be_new, in);
         network_fini(&net);
     }
     free(model);
@@ -200,6 +246,33 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
         model_outputs_fini(o);
     }
     return s;
+}
+
+struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
+                                    const struct outputs_input *in)
+{
+    return compute_in(o, m, task, 0, in, (struct precision){.dtype = DTYPE_F32});
+}
+
+struct status model_outputs_compute_in(struct model_outputs *o, const struct model_dir *m,
+                                       enum model_task task, const struct outputs_input *in,
+                                       struct precision precision)
+{
+    return compute_in(o, m, task, 1U << NAMES_POOLER, in, precision);
+}
+
+double model_outputs_cosine(const struct model_outputs *a, const struct model_outputs *b,
+                            enum model_output output)
+{
+    tensor x = a->values[output], y = b->values[output];
+    double xx = 0, yy = 0, xy = 0;
+    for (int64_t i = 0; !tensor_is_null(x) && !tensor_is_null(y) && i < tensor_count(x); i++) {
+        double p = ((const float *)x.data)[i], q = ((const float *)y.data)[i];
+        xx += p * p;
+        yy += q * q;
+        xy += p * q;
+    }
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : xx > 0 || yy > 0 ? 0 : 1;
 }
 
 void model_outputs_fini(struct model_outputs *o)

@@ -3,6 +3,7 @@
 #ifndef KILN_SERVE_MODEL_OUTPUTS_H
 #define KILN_SERVE_MODEL_OUTPUTS_H
 
+#include "dev/precision.h"
 #include "model/model_dir.h"
 
 /* Sequences in a batch with padding. */
@@ -15,6 +16,11 @@ struct outputs_input {
  * the same vocabulary and length.  outputs_input_fini frees it, and is safe on a zeroed struct.
  * STATUS_MEMORY. */
 struct status outputs_input_fixed(struct outputs_input *in, const struct model_dir *m);
+
+/* These texts, each cut at `length` tokens, in the frame of the model's tokenizer.  STATUS_DATA: the
+ * vocabulary lacks what the frame needs; STATUS_MEMORY. */
+struct status outputs_input_texts(struct outputs_input *in, const struct model_dir *m,
+                                  const char *const *texts, int n, int64_t length);
 void outputs_input_fini(struct outputs_input *in);
 
 /* Outputs for all tokens but padding: for each token its word, by a decoder the next one. */
@@ -27,6 +33,15 @@ struct model_outputs {
  * STATUS_NUMERIC: one is not finite. */
 struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in);
+
+/* The same in another precision; a pooler that the files lack is drawn at random. */
+struct status model_outputs_compute_in(struct model_outputs *o, const struct model_dir *m,
+                                       enum model_task task, const struct outputs_input *in,
+                                       struct precision precision);
+
+/* The cosine of the angle between an output of both, all its numbers as one vector; 1 if one has none. */
+double model_outputs_cosine(const struct model_outputs *a, const struct model_outputs *b,
+                            enum model_output output);
 
 /* The name of an output in logs and files: "mlm", of a decoder "lm". */
 const char *model_outputs_name(const struct model_outputs *o, enum model_output output);

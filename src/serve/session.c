@@ -5,6 +5,7 @@
 #include "data/text_batch.h"
 #include "model/model_place.h"
 #include "nn/label_names.h"
+#include "serve/int8_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +140,18 @@ static int64_t cache_pages_of(const struct model *model, int64_t longest, const 
     return int_larger(fit, longest);
 }
 
+/* Layers of an encoder are in int8 and all else in fp32, where that is faster; of a decoder all else is in
+ * bf16. */
+static struct precision precision_of(const struct model *model, const struct session_options *o)
+{
+    struct precision p = {.dtype = o->dtype, .int8 = o->int8};
+    if (o->int8 && model->type->int8 == MODEL_INT8_LAYERS) {
+        p.dtype = DTYPE_F32;
+        p.int8 = ops_cpu_multiplies_int8();
+    }
+    return p;
+}
+
 static struct network_config config_of(const struct model *model, struct batch_limits limits,
                                        const struct session_options *o)
 {
@@ -147,7 +160,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .model = model,
         .device = o->backend.device,
         .ops = o->backend.ops,
-        .precision = {.dtype = o->dtype, .int8 = o->int8},
+        .precision = precision_of(model, o),
         .limits = limits,
         .part = {.slice = p != NULL ? p->rank : 0, .n_slices = p != NULL ? p->size : 0},
         .peers = p,
@@ -202,14 +215,31 @@ static struct status check_decoder(const struct model_dir *m, enum model_task ta
         m->task, task);
 }
 
-static struct status load(struct session *s, enum model_task task, const struct load_watch *watch)
+/* Says what int8 does to the answers of an encoder, or that it is not used. */
+static struct status check_int8(const struct session *s, enum model_task task,
+                                const struct session_options *o)
+{
+    if (!o->int8 || s->model->type->int8 != MODEL_INT8_LAYERS) {
+        return status_ok();
+    }
+    if (!s->net.config.precision.int8) {
+        log_warning(
+            "int8: this processor has no instructions for it (VNNI or AMX with AVX-512), so the model "
+            "is computed in fp32, which is faster");
+        return status_ok();
+    }
+    return int8_check(&s->dir, task);
+}
+
+static struct status load(struct session *s, enum model_task task, const struct session_options *o)
 {
     struct load_report report;
     unsigned may_be_new = task == MODEL_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
-    TRY(network_files_load(&s->net, &s->dir, task, may_be_new, watch, &report));
+    TRY(network_files_load(&s->net, &s->dir, task, may_be_new, o->watch, &report));
     if (!load_report_is_plain(&report)) {
         load_report_print(&report, s->dir.path);
     }
+    TRY(check_int8(s, task, o));
     model_files_close(&s->dir.files);
     return status_ok();
 }
@@ -266,7 +296,7 @@ static struct status open_network(struct session *s, enum model_task task, struc
     s->model->n_layers = o->n_layers > 0 ? o->n_layers : s->model->n_layers;
     struct network_config config = config_of(s->model, limits, o);
     TRY(network_init(&s->net, &config));
-    return load(s, task, o->watch);
+    return load(s, task, o);
 }
 
 static struct status init_packer(struct session *s)

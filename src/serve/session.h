@@ -16,7 +16,7 @@
 struct session_options {
     struct backend backend;
     enum dtype dtype; /* dtype of activations and, without int8, of the matrices that products read */
-    bool int8;        /* these matrices are int8; for decoders */
+    bool int8; /* matrices are int8: a decoder's, or those of an encoder's layers, with all else in fp32 */
     struct model_dir_given given; /* files for a model that lacks them */
     enum batching batching;       /* others than BATCHING_BY_TASK are for the tasks that predict words */
     /* A slice of the layers and words is here, and these ranks have the others; their functions are set

@@ -274,24 +274,13 @@ struct status health_check_replicas(const struct comm *world, struct exec *x, te
     return compare_hashes(world, made, mine, step, begins);
 }
 
-/* The tensor from which passes read the parameter. */
-static tensor read_by_passes(const struct network *n, const struct param *p)
-{
-    if (network_has_master(n)) {
-        return param_view(p, n->master);
-    }
-    return vector_places_has(&n->places, p)
-               ? param_view(&n->places.table.params[p - n->params.params], n->vectors)
-               : param_view(p, n->working);
-}
-
 static struct status hash_uncut(uint64_t *hash, struct network *n)
 {
     uint64_t both[2] = {0};
     for (int i = 0; i < n->params.n; i++) {
         const struct param *p = &n->params.params[i];
         if (param_is_full(p)) {
-            TRY(hash_weights(&both[1], &n->x, read_by_passes(n, p)));
+            TRY(hash_weights(&both[1], &n->x, network_view_param(n, p)));
             both[0] = hash_bytes(both, sizeof both);
         }
     }

@@ -30,7 +30,7 @@ static struct shape shape_of(const struct param_table *t, int64_t world)
 static struct status count_vectors(struct shape *s, const struct param_table *t, const struct device *device)
 {
     struct vector_places places;
-    struct status status = vector_places_init(&places, t, device);
+    struct status status = vector_places_init(&places, t, device, 0);
     s->n_vectors = places.n;
     vector_places_fini(&places);
     return status;

@@ -21,7 +21,7 @@ static void places_are_side_by_side(bool rounds_biases)
     const int64_t wanted[N_PARAMS] = {0, 0, 1024, 3072, rounds_biases ? 5120 : 2048};
     const struct device device = {.takes_rounded_biases = rounds_biases};
     struct vector_places v;
-    EXPECT_OK(vector_places_init(&v, &table, &device));
+    EXPECT_OK(vector_places_init(&v, &table, &device, 0));
     EXPECT(v.n == (rounds_biases ? 2048 : 3072) && v.table.n == N_PARAMS && v.table.n_elements == N_ELEMENTS,
            "%lld elements", (long long)v.n);
     for (int i = 0; i < N_PARAMS; i++) {
@@ -37,7 +37,7 @@ static void shards_know_what_is_before_them(void)
                                        {3072, 2048}, {5120, 2048}, {5130, 2058}, {6144, 3072}};
     const struct device device = {.takes_rounded_biases = false};
     struct vector_places v;
-    EXPECT_OK(vector_places_init(&v, &table, &device));
+    EXPECT_OK(vector_places_init(&v, &table, &device, 0));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t n = vector_places_before(&v, &table, cases[i][0]);
         EXPECT(n == cases[i][1], "%lld elements are before %lld", (long long)n, (long long)cases[i][0]);
@@ -66,7 +66,7 @@ static void shards_have_runs(void)
     const struct device device = {.takes_rounded_biases = false};
     struct param_shard all = {0, N_ELEMENTS}, part = {1500, 2500}, matrix = {3072, 5120}, last = {5000, 5200};
     struct vector_places v;
-    EXPECT_OK(vector_places_init(&v, &table, &device));
+    EXPECT_OK(vector_places_init(&v, &table, &device, 0));
     expect_run(&v, &all, 1024, 0, 2048); /* neighbours are one run */
     expect_run(&v, &all, 5120, 2048, 1024);
     expect_end(&v, &all);

@@ -278,6 +278,7 @@ static const struct model_type bert_type = {
     .name = "bert",
     .in_slices = true,
     .learns_vectors = true,
+    .int8 = MODEL_INT8_LAYERS,
     .config = config,
     .to_json = to_json,
     BLOCK_MODEL_FUNCTIONS,

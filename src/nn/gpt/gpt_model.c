@@ -314,7 +314,7 @@ static json_t *bloom_to_json(const struct model *m)
 
 #define GPT_TYPE(name_)                                                                                      \
     {                                                                                                        \
-        .name = #name_, .in_slices = true, .divides_rows = true, .takes_int8 = true, .config = config,       \
+        .name = #name_, .in_slices = true, .divides_rows = true, .int8 = MODEL_INT8_ALL, .config = config,   \
         .to_json = name_##_to_json, BLOCK_MODEL_FUNCTIONS, .carve_cache = block_model_carve_cache,           \
         .carve_heads = carve_heads, .input_forward = input_forward, .heads_forward = heads_forward,          \
         .heads_measure = heads_measure, .heads_learn = heads_learn, .input_backward = input_backward,        \

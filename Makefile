@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands wheel install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands wheel deb reproducible install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -87,8 +87,14 @@ commands: all ## write docs/commands.md from the help of the program
 wheel: deps ## a wheel and a source package for Python: dist/
 	@tools/make_wheel.sh
 
+deb: ## Debian packages kiln, libkiln0, libkiln-dev and python3-kiln: dist/
+	@tools/install_deps.sh build-essential debhelper dh-python lintian && tools/make_deb.sh
+
+reproducible: deb ## build the commit's packages again in another folder: they have the same bytes
+	@tools/check_reproducible.sh
+
 install: ## install what `make` has built under PREFIX (default /usr/local); DESTDIR stands in front of it
 	@tools/install.sh $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
-	@rm -rf build build-asan build-bare build-carry build-checked build-debug build-gpu build-portable build-tidy build-tsan build-wheel dist
+	@rm -rf build build-asan build-bare build-carry build-checked build-deb build-debug build-gpu build-portable build-tidy build-tsan build-wheel dist

@@ -68,8 +68,8 @@ void shared_library_program(char *path, size_t n)
 
 void shared_library_of_kiln(char *path, size_t n, const char *name)
 {
-    static const char *const places[] = {"", "/..", "/../lib"};
-    if (!find_beside(path, n, places, 3, name)) {
+    static const char *const places[] = {"", "/..", "/../lib", "/../lib/kiln", "/../kiln"};
+    if (!find_beside(path, n, places, 5, name)) {
         snprintf(path, n, "%s", name);
     }
 }

@@ -18,7 +18,8 @@ struct shared_symbol {
 struct status shared_library_open(const char *name, const char *package, const struct shared_symbol *symbols);
 
 /* Writes to `path` [n] where a library of kiln's is: in the directory of the program, or of the libkiln.so
- * that it has loaded, the one above, or ../lib; else its bare name, for the system's paths. */
+ * that it has loaded, the one above, ../lib, or lib/kiln, where Debian has it; else its bare name, for the
+ * system's paths. */
 void shared_library_of_kiln(char *path, size_t n, const char *name);
 
 /* Writes the directory of the program, or of the libkiln.so that it has loaded, to `path` [n], without the

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands wheel deb reproducible install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands wheel deb static check-packages reproducible install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -90,6 +90,13 @@ wheel: deps ## a wheel and a source package for Python: dist/
 deb: ## Debian packages kiln, libkiln0, libkiln-dev and python3-kiln: dist/
 	@tools/install_deps.sh build-essential debhelper dh-python lintian && tools/make_deb.sh
 
+static: deps ## one program that needs no library but glibc 2.34, for other Linux systems: dist/
+	@tools/install_deps.sh libopenblas-serial-dev && cmake --preset static >/dev/null && cmake --build build-static --target kiln_program
+	@install -D build-static/kiln dist/kiln-$$(build-static/kiln --version | sed 's/kiln //;q')-linux-$$(uname -m) && ls -l dist
+
+check-packages: deb static ## install, use and remove the packages in a bare Debian 12, and run the static program there: as root
+	@tools/check_packages.sh
+
 reproducible: deb ## build the commit's packages again in another folder: they have the same bytes
 	@tools/check_reproducible.sh
 
@@ -97,4 +104,4 @@ install: ## install what `make` has built under PREFIX (default /usr/local); DES
 	@tools/install.sh $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
-	@rm -rf build build-asan build-bare build-carry build-checked build-deb build-debug build-gpu build-portable build-tidy build-tsan build-wheel dist
+	@rm -rf build build-asan build-bare build-carry build-checked build-deb build-debug build-gpu build-portable build-static build-tidy build-tsan build-wheel dist

@@ -1,6 +1,6 @@
 # The libraries that kiln uses. If a required one is absent, configuration fails. The optional ones are AUTO
 # (used if present), ON (an error if absent) or OFF, and `kiln doctor` shows which are built in.
-option(KILN_STATIC "Link jansson, utf8proc, zlib, bzip2, expat and libgomp statically, for machines that lack them" OFF)
+option(KILN_STATIC "Link every library but glibc's statically, for machines that lack them; curl and libarchive are loaded where they are" OFF)
 set(shared_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
 if(KILN_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
@@ -74,12 +74,20 @@ endif()
 kiln_optional(ONEDNN ${onednn_found} ${ONEDNN_LIBRARY})
 
 find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu aarch64-linux-gnu)
-find_library(CBLAS_LIBRARY NAMES openblas cblas)
-kiln_find_soname(blas_soname "${CBLAS_INCLUDE}" "${CBLAS_LIBRARY}") # loaded by gemm_blas.c
-kiln_optional(BLAS "${blas_soname}")
+if(KILN_STATIC) # gemm_blas.c finds it in the program; the build of OpenBLAS that starts no threads
+  find_library(CBLAS_LIBRARY NAMES libopenblas.a PATH_SUFFIXES openblas-serial)
+  kiln_optional(BLAS "${CBLAS_LIBRARY}" ${CBLAS_LIBRARY} -Wl,--undefined=cblas_sgemm,--undefined=openblas_get_config
+    -Wl,--export-dynamic-symbol=cblas_sgemm,--export-dynamic-symbol=openblas_get_config)
+  set(blas_name NULL)
+else()
+  find_library(CBLAS_LIBRARY NAMES openblas cblas)
+  kiln_find_soname(blas_soname "${CBLAS_INCLUDE}" "${CBLAS_LIBRARY}") # loaded by gemm_blas.c
+  kiln_optional(BLAS "${blas_soname}")
+  set(blas_name "\"${blas_soname}\"")
+endif()
 if(KILN_HAVE_BLAS)
   target_include_directories(kiln_libraries INTERFACE ${CBLAS_INCLUDE})
-  target_compile_definitions(kiln_libraries INTERFACE KILN_BLAS_LIBRARY="${blas_soname}")
+  target_compile_definitions(kiln_libraries INTERFACE KILN_BLAS_LIBRARY=${blas_name})
 endif()
 
 find_path(HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
@@ -113,13 +121,18 @@ if(KILN_HAVE_ARCHIVE)
 endif()
 
 find_path(MICROHTTPD_INCLUDE microhttpd.h)
-find_library(MICROHTTPD_LIBRARY NAMES microhttpd)
+if(KILN_STATIC)
+  find_library(MICROHTTPD_LIBRARY NAMES libmicrohttpd.a)
+  set(no_gnutls -Wl,--undefined=gnutls_global_init) # gnutls_none.c
+else()
+  find_library(MICROHTTPD_LIBRARY NAMES microhttpd)
+endif()
 if(MICROHTTPD_INCLUDE AND MICROHTTPD_LIBRARY)
   set(microhttpd_found TRUE)
 else()
   set(microhttpd_found FALSE)
 endif()
-kiln_optional(MICROHTTPD ${microhttpd_found} ${MICROHTTPD_LIBRARY})
+kiln_optional(MICROHTTPD ${microhttpd_found} ${MICROHTTPD_LIBRARY} ${no_gnutls})
 
 # Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.  If
 # something must replace it, the source named *_absent.c does.
@@ -127,6 +140,7 @@ function(kiln_take_optional list)
   set(kept)
   foreach(source IN LISTS ${list})
     if((source MATCHES "_carried\\.c$" AND NOT KILN_CARRIED)
+       OR (source MATCHES "gnutls_none\\.c$" AND NOT (KILN_STATIC AND KILN_HAVE_MICROHTTPD))
        OR (source MATCHES "_onednn\\.c$" AND NOT KILN_HAVE_ONEDNN)
        OR (source MATCHES "_blas\\.c$" AND NOT KILN_HAVE_BLAS)
        OR (source MATCHES "hdf5_file\\.c$" AND NOT KILN_HAVE_HDF5)

@@ -6,59 +6,25 @@
 #
 # Then the same root gets what the developers have: their data (../shared, read-only) and tools. What was skipped for lack of
 # them runs (build-bare/again.xml), and nvcc makes what is carried to a GPU, every fourth turn and after changes to it.
-#
-# Everything runs in a mount and a process namespace that end with this script, however it ends: no mount is
-# visible outside or left behind. The root is removed from outside, where it is plain files.
 # Skips with 77 if namespaces are not allowed.  usage: tools/bare_root.sh, as root
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. tests/cli/expect.sh
+. tools/bare_common.sh
 . tools/turn.sh
 base=$PWD/build-bare
 root=$base/root
 
 with=${KILN_ISA:+KILN_ISA=$KILN_ISA} # of `make test`
 
-say() { printf '\n== bare: %s\n' "$*"; }
-
-# The mirror of Debian 12 that apt uses here.
-find_mirror()
-{
-    apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
-        awk '/^https?:/ && $2 == "bookworm" && $3 == "main" { found = $1 } END { print found ? found : "http://deb.debian.org/debian" }'
-}
-
 # Makes the root, in the namespaces.
 make_root()
 {
-    local mirror
-    mirror=$(find_mirror)
-    say "Debian 12 from $mirror: make, git, ca-certificates"
-    debootstrap --variant=minbase --include=make,git,ca-certificates bookworm "$root" "$mirror" >"$base/debootstrap.log" 2>&1 ||
-        skip chroot "debootstrap cannot make a Debian 12 from $mirror ($(tail -n 1 "$base/debootstrap.log")); a network, and a disk that devices can be made on, enable this"
-    mount -t proc proc "$root/proc"
-    mount -t sysfs -o ro sysfs "$root/sys"
-    mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
-    mount -t tmpfs tmpfs "$root/dev/shm"
-    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-    apt-config dump | grep -iE '^Acquire::(https?::.*proxy|Check-)' >"$root/etc/apt/apt.conf.d/90host" || true
+    bare_debian make git ca-certificates
     printf '[safe]\n\tdirectory = *\n' >"$base/gitconfig" # whoever owns the checkout
     export GIT_CONFIG_GLOBAL=$base/gitconfig
     git clone --quiet --no-local "$PWD" "$root/root/kiln"
     changed_since=$(git merge-base origin/main HEAD 2>/dev/null) || changed_since=HEAD # of which tests run (tools/turn.sh)
     git -C "$root/root/kiln" update-ref refs/remotes/origin/main "$changed_since"
-}
-
-# in_root COMMAND: runs it in the clone.
-in_root()
-{
-    local start=$SECONDS status=0
-    say "$1"
-    env -i HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-        chroot "$root" sh -c "cd ~/kiln && $1" </dev/null || status=$?
-    say "$1: exit code $status after $((SECONDS - start)) s"
-    return "$status"
 }
 
 # What was skipped without the developers' data and tools.
@@ -105,21 +71,5 @@ if [ "${1:-}" = --in-namespaces ]; then
     exit "$failed"
 fi
 
-[ "$(id -u)" -eq 0 ] || skip chroot "only root can make a Debian to try kiln in; run it as root"
 git -c safe.directory='*' rev-parse --quiet --verify HEAD >/dev/null || skip git "there is no commit to clone; git and a checkout enable this"
-tools/install_deps.sh debootstrap debian-archive-keyring || skip chroot "debootstrap cannot be installed"
-namespaces=(unshare --mount --pid --fork --kill-child --mount-proc)
-"${namespaces[@]}" true || skip chroot "this machine allows no namespaces with mounts of their own; a container needs CAP_SYS_ADMIN"
-
-rm -rf --one-file-system "$base"
-mkdir -p "$base"
-finish()
-{
-    kill -KILL "$child" 2>/dev/null || true
-    wait "$child" 2>/dev/null || true
-    rm -rf --one-file-system "$root"
-}
-trap finish EXIT
-setpriv --pdeathsig KILL "${namespaces[@]}" tools/bare_root.sh --in-namespaces &
-child=$!
-wait "$child"
+bare_enter tools/bare_root.sh

@@ -71,7 +71,7 @@ static void *load(void)
     if (core != NULL) {
         limit = set_variable(CORE_VARIABLE, core);
     }
-    void *library = dlopen(KILN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(KILN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* NULL: a static program has it */
     if (core != NULL) {
         restore_variable(&limit);
     }

@@ -3,10 +3,8 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
-#include "core/rng.h"
 #include "core/stop.h"
-#include "corpus/document_output.h"
-#include "corpus/document_tokens.h"
+#include "corpus/document_parts.h"
 #include "corpus/dump_index.h"
 #include "corpus/pass_work.h"
 #include "corpus/source_formats.h"
@@ -16,18 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const uint64_t PURPOSE_HOLDOUT = 0x646f6368;
-
-/* Parts of a text that may be held out: at least HELDOUT_PARTS of the text are, if it has so many. */
-enum { LEAST_PART_BYTES = 256, MOST_PART_BYTES = 1 << 16, HELDOUT_PARTS = 8 };
-
-/* A store, and the document that is being written to it. */
-struct store {
-    struct document_output output;
-    struct id_list ids;
-    bool has_tokens; /* tokens of the document, in `ids` or written */
-};
-
 struct run {
     const struct document_store_config *config;
     struct pass_report *report;
@@ -36,12 +22,10 @@ struct run {
     struct buf memory; /* the part of the state that is no JSON */
     struct corpus corpus;
     struct cleaning cleaning;
-    struct store stores[SOURCE_MOST_KEYS];
+    struct document_parts parts;
     int n_stores;
+    bool keeps;   /* a later run continues */
     int64_t n_bad;
-    /* Holding out: parts so far; the part that is held out next, and how many were chosen before it. */
-    int64_t n_parts, next_heldout, n_strata;
-    size_t part_bytes; /* 0: nothing is held out */
     int64_t start_ns, saved_ns;
     double old_seconds; /* of reading, in earlier runs */
     struct progress progress;
@@ -64,7 +48,7 @@ static struct status name_output(struct run *r, int i)
             : snprintf(prefix, FILE_PATH_BYTES, "%s/%s", c->common.output_dir, i == 0 ? "train" : "heldout");
     FAIL_IF(n >= FILE_PATH_BYTES, STATUS_USAGE, "the path %.60s... is too long",
             c->common.output_dir == NULL ? c->output_prefix : c->common.output_dir);
-    return document_output_name(&r->stores[i].output, prefix);
+    return document_output_name(&r->parts.stores[i].output, prefix);
 }
 
 static struct status claim_output(struct run *r, int i)
@@ -73,7 +57,8 @@ static struct status claim_output(struct run *r, int i)
     bool is_dry = c->common.dry_run || c->check;
     TRY(name_output(r, i));
     TRY(is_dry ? status_ok() : file_make_parent(r->report->prefixes[i]));
-    return document_output_claim(&r->stores[i].output, &r->corpus.files, DOCUMENT_OUTPUT_REPLACE, is_dry);
+    return document_output_claim(&r->parts.stores[i].output, &r->corpus.files, DOCUMENT_OUTPUT_REPLACE,
+                                 is_dry);
 }
 
 static struct status open_outputs(struct run *r)
@@ -82,7 +67,7 @@ static struct status open_outputs(struct run *r)
     shuffle.expected_bytes = r->corpus.files.total_bytes; /* text takes more bytes than its tokens */
     shuffle.memory_bytes /= (uint64_t)r->n_stores;
     for (int i = 0; i < r->n_stores && !r->config->check; i++) {
-        TRY(document_output_open(&r->stores[i].output, r->config->tokenizer->n, &shuffle));
+        TRY(document_output_open(&r->parts.stores[i].output, r->config->tokenizer->n, &shuffle));
     }
     return status_ok();
 }
@@ -104,108 +89,9 @@ static struct status check_outputs_new(void *context)
 {
     const struct run *r = context;
     for (int i = 0; i < r->n_stores && !r->config->overwrite; i++) {
-        TRY(document_output_check_new(&r->stores[i].output));
+        TRY(document_output_check_new(&r->parts.stores[i].output));
     }
     return r->config->overwrite ? status_ok() : check_tokenizer(r->config);
-}
-
-/* ---- what is held out ---- */
-
-/* One part of each 1 / fraction parts is drawn; of the first ones it is the second part, so that a text of
- * two parts has one for each store. */
-static void draw_heldout(struct run *r)
-{
-    double u = rng_uniform_at(rng_key(r->config->seed, PURPOSE_HOLDOUT), (uint64_t)r->n_strata);
-    r->next_heldout =
-        r->n_strata == 0 ? 1 : (int64_t)(((double)r->n_strata + u) / r->config->holdout_fraction);
-    r->n_strata++;
-}
-
-static void plan_heldout(struct run *r)
-{
-    double part = (double)r->corpus.files.total_bytes * r->config->holdout_fraction / HELDOUT_PARTS;
-    if (r->config->holdout_fraction > 0) {
-        part = part < MOST_PART_BYTES ? part : MOST_PART_BYTES;
-        r->part_bytes = part < LEAST_PART_BYTES ? LEAST_PART_BYTES : (size_t)part;
-        draw_heldout(r);
-    }
-}
-
-static bool is_heldout(struct run *r)
-{
-    int64_t part = r->n_parts++;
-    bool is = r->part_bytes > 0 && part == r->next_heldout;
-    while (r->part_bytes > 0 && r->next_heldout <= part) {
-        draw_heldout(r);
-    }
-    return is;
-}
-
-/* ---- documents ---- */
-
-static struct status out_of_memory(void)
-{
-    return status_error(STATUS_MEMORY, "out of memory for the tokens of a document");
-}
-
-static void flush(struct store *s)
-{
-    if (s->ids.n > 0) {
-        document_output_add(&s->output, s->ids.ids, (int64_t)s->ids.n);
-    }
-    s->ids.n = 0;
-}
-
-static struct status add_tokens(struct store *s, const int32_t *ids, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!id_list_append(&s->ids, ids[i])) {
-            return out_of_memory();
-        }
-    }
-    s->has_tokens |= n > 0;
-    if (s->ids.n >= DOCUMENT_STORE_SEQUENCE_TOKENS) {
-        flush(s);
-    }
-    return status_ok();
-}
-
-static struct status end_document(struct run *r, struct store *s)
-{
-    const struct document_store_config *c = r->config;
-    if (!s->has_tokens) {
-        return status_ok();
-    }
-    if (c->append_end && !id_list_append(&s->ids, c->tokenizer->special[SPECIAL_END])) {
-        return out_of_memory();
-    }
-    flush(s);
-    s->has_tokens = false;
-    document_output_end_document(&s->output);
-    return document_output_status(&s->output);
-}
-
-static struct status end_documents(struct run *r)
-{
-    for (int i = 0; i < r->n_stores && !r->config->check; i++) {
-        TRY(end_document(r, &r->stores[i]));
-    }
-    return status_ok();
-}
-
-/* A part of another store than the one before is a document of its own. */
-static struct status add_parts(struct run *r, const struct document_tokens *t)
-{
-    size_t start = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        size_t n = t->ends[i] - start;
-        int store = r->config->source.n_json_keys > 1 ? (int)i : is_heldout(r);
-        bool is_other = r->part_bytes > 0 && r->stores[1 - store].has_tokens;
-        TRY(is_other ? end_document(r, &r->stores[1 - store]) : status_ok());
-        TRY(add_tokens(&r->stores[store], t->ids.ids + start, n));
-        start = t->ends[i];
-    }
-    return status_ok();
 }
 
 static struct status check_keys(const struct run *r, const struct corpus_item *item)
@@ -219,79 +105,24 @@ static struct status check_keys(const struct run *r, const struct corpus_item *i
 
 /* ---- the state ---- */
 
-static void put_i64(struct buf *out, int64_t value)
-{
-    buf_append(out, &value, sizeof value);
-}
-
-static void save_mark(struct buf *out, const struct append_mark *mark)
-{
-    put_i64(out, (int64_t)mark->n_bytes);
-    put_i64(out, mark->crc);
-}
-
-static struct status save_store(struct store *s, struct buf *out)
-{
-    struct indexed_place place;
-    TRY(document_output_save(&s->output, &place));
-    for (int i = 0; i < INDEXED_N_PARTS; i++) {
-        save_mark(out, &place.parts[i]);
-    }
-    put_i64(out, s->has_tokens);
-    put_i64(out, (int64_t)s->ids.n);
-    buf_append(out, s->ids.ids, s->ids.n * sizeof *s->ids.ids);
-    return status_ok();
-}
-
-static struct status load_store(struct run *r, struct store *s, struct span *in)
-{
-    struct indexed_place place;
-    for (int i = 0; i < INDEXED_N_PARTS; i++) {
-        place.parts[i].n_bytes = bytes_read_u64(in);
-        place.parts[i].crc = (uint32_t)bytes_read_u64(in);
-    }
-    s->has_tokens = bytes_read_u64(in) != 0;
-    uint64_t n = bytes_read_u64(in);
-    const void *ids = bytes_take_items(in, n, sizeof *s->ids.ids);
-    FAIL_IF(in->failed, STATUS_DATA, "the state of an earlier run in %s is damaged", r->work.directory);
-    for (uint64_t i = 0; i < n; i++) {
-        int32_t id;
-        memcpy(&id, (const char *)ids + i * sizeof id, sizeof id);
-        TRY(id_list_append(&s->ids, id) ? status_ok() : out_of_memory());
-    }
-    return document_output_continue(&s->output, r->config->tokenizer->n, &place);
-}
-
 /* Saves what the run is after the items so far. */
 static struct status save(struct run *r)
 {
     buf_clear(&r->memory);
     TRY(cleaning_save(&r->cleaning, &r->state->cleaning, &r->memory));
     corpus_save_file_counts(&r->corpus, &r->memory);
-    put_i64(&r->memory, r->n_bad);
-    put_i64(&r->memory, r->n_parts);
-    put_i64(&r->memory, r->next_heldout);
-    put_i64(&r->memory, r->n_strata);
-    for (int i = 0; i < r->n_stores; i++) {
-        TRY(save_store(&r->stores[i], &r->memory));
-    }
-    TRY(buf_status(&r->memory));
+    buf_append(&r->memory, &r->n_bad, sizeof r->n_bad);
+    TRY(document_parts_save(&r->parts, &r->memory));
     r->state->seconds = r->old_seconds + clock_since_s(r->start_ns);
     r->saved_ns = clock_ns();
     return pass_state_save(r->state, r->work.directory, &r->memory);
 }
 
-static struct status load_stores(struct run *r, struct span *in)
+static struct status load(struct run *r, struct span *in)
 {
     TRY(corpus_load_file_counts(&r->corpus, in));
     r->n_bad = (int64_t)bytes_read_u64(in);
-    r->n_parts = (int64_t)bytes_read_u64(in);
-    r->next_heldout = (int64_t)bytes_read_u64(in);
-    r->n_strata = (int64_t)bytes_read_u64(in);
-    for (int i = 0; i < r->n_stores; i++) {
-        TRY(load_store(r, &r->stores[i], in));
-    }
-    return status_ok();
+    return document_parts_continue(&r->parts, in);
 }
 
 /* Opens everything at the state, which an earlier run may have saved. */
@@ -307,7 +138,7 @@ static struct status open_all(struct run *r)
     TRY(pass_state_map_memory(&map, r->state, r->work.directory));
     struct span in = bytes_span(map.data, map.n);
     struct status s = cleaning_open(&r->cleaning, cleaning, r->work.directory, &r->state->cleaning, &in);
-    s = failed(s) ? s : load_stores(r, &in);
+    s = failed(s) ? s : load(r, &in);
     file_map_close(&map);
     TRY(s);
     r->corpus.counts = r->state->counts;
@@ -356,10 +187,10 @@ static struct status take(void *context, const struct corpus_item *item)
     enum document_fate fate;
     TRY(check_keys(r, item));
     TRY(cleaning_judge(&r->cleaning, &fate, &t->facts, item->document.begins));
-    TRY(item->document.begins ? end_documents(r) : status_ok());
+    TRY(item->document.begins ? document_parts_end(&r->parts) : status_ok());
     corpus_count(&r->corpus, &item->place, item->document.begins, fate == DOCUMENT_KEPT,
                  fate == DOCUMENT_KEPT ? (int64_t)t->ids.n : 0);
-    TRY(fate == DOCUMENT_KEPT && !r->config->check ? add_parts(r, t) : status_ok());
+    TRY(fate == DOCUMENT_KEPT && !r->config->check ? document_parts_add(&r->parts, t) : status_ok());
     return go_on(r, item);
 }
 
@@ -400,13 +231,13 @@ static struct status read_corpus(struct run *r)
     const struct document_store_config *c = r->config;
     struct document_tokens_config tokens = {.tokenizer = c->check ? NULL : c->tokenizer,
                                             .n_keys = c->source.n_json_keys > 1 ? c->source.n_json_keys : 1,
-                                            .part_bytes = r->part_bytes,
+                                            .part_bytes = r->parts.part_bytes,
                                             .facts = cleaning_facts(&c->cleaning)};
     struct corpus_transform transform = document_tokens_transform(&tokens);
     struct corpus_sink sink = {r, take, leave_out};
     struct status s = corpus_pass_run(&r->corpus, &transform, &sink);
     progress_end(&r->progress);
-    s = failed(s) ? s : end_documents(r);
+    s = failed(s) ? s : document_parts_end(&r->parts);
     r->state->counts = corpus_counts(&r->corpus);
     memcpy(r->state->fates, r->corpus.fates, sizeof r->corpus.fates);
     r->state->cleaning.counts = r->cleaning.counts;
@@ -422,7 +253,7 @@ static struct status check_outputs(const struct run *r)
                 (c->check || r->corpus.counts.n_by_format[source_formats_index(&json_source)] == 0),
             STATUS_DATA, "the input has no text");
     for (int i = 0; i < r->n_stores && !c->check; i++) {
-        FAIL_IF(document_output_count(&r->stores[i].output) == 0, STATUS_DATA,
+        FAIL_IF(document_output_count(&r->parts.stores[i].output) == 0, STATUS_DATA,
                 c->common.output_dir != NULL && i == 1
                     ? "nothing can be held out of a text this short: give more text, or "
                       "--holdout_fraction 0 to hold out nothing"
@@ -439,7 +270,7 @@ static struct status complete(struct run *r)
         struct token_store_info *info = &r->report->infos[i];
         *info =
             (struct token_store_info){.vocab_hash = t->hash, .vocab_size = t->n, .lower_case = t->lower_case};
-        TRY(document_output_complete(&r->stores[i].output, info));
+        TRY(document_output_complete(&r->parts.stores[i].output, info));
     }
     return pass_work_save_stage(&r->work, r->state, PASS_MOVING);
 }
@@ -450,7 +281,7 @@ static struct status move_outputs(struct run *r)
     for (int i = 0; i < r->n_stores; i++) {
         const char *prefix = r->report->prefixes[i];
         struct token_store store;
-        TRY(document_output_move(&r->stores[i].output));
+        TRY(document_output_move(&r->parts.stores[i].output));
         TRY(token_store_open(&store, prefix));
         r->report->infos[i] = store.info;
         r->report->n_stores++;
@@ -490,10 +321,7 @@ static struct status run_stages(struct run *r)
         s = failed(s) ? s : complete(r);
     }
     s = failed(s) ? s : move_outputs(r);
-    bool keeps = failed(s) && pass_work_keep(&r->work, &last, s, was_resumed);
-    for (int i = 0; i < r->n_stores; i++) {
-        r->stores[i].output.keeps = keeps;
-    }
+    r->keeps = failed(s) && pass_work_keep(&r->work, &last, s, was_resumed);
     return s;
 }
 
@@ -508,7 +336,7 @@ static struct status make_work(struct run *r)
                                  .resume = c->resume,
                                  .check_outputs = check_outputs_new,
                                  .context = r};
-    TRY(file_make_path(r->work.directory, "%s", r->stores[0].output.work));
+    TRY(file_make_path(r->work.directory, "%s", r->parts.stores[0].output.work));
     return directory == NULL ? status_ok() : file_make_path(r->work.done, "%s/.prepared.json", directory);
 }
 
@@ -536,7 +364,16 @@ static struct status claim_and_run(struct run *r)
     r->n_stores = c->common.output_dir != NULL ? 1 + (c->holdout_fraction > 0)
                   : c->source.n_json_keys > 1  ? c->source.n_json_keys
                                                : 1;
-    plan_heldout(r);
+    r->parts = (struct document_parts){.tokenizer = c->tokenizer,
+                                       .append_end = c->append_end,
+                                       .by_key = c->source.n_json_keys > 1,
+                                       .holdout_fraction = c->holdout_fraction,
+                                       .seed = c->seed,
+                                       .n_stores = r->n_stores};
+    for (int i = 0; i < r->n_stores; i++) {
+        r->parts.stores[i].output.lock.fd = -1;
+    }
+    document_parts_plan(&r->parts, r->corpus.files.total_bytes);
     for (int i = 0; i < r->n_stores; i++) {
         TRY(claim_output(r, i));
     }
@@ -565,17 +402,11 @@ struct status document_store_write(struct pass_report *report, const struct docu
     r->config = c;
     r->report = report;
     r->state = &report->read;
-    for (int i = 0; i < SOURCE_MOST_KEYS; i++) {
-        r->stores[i].output.lock.fd = -1;
-    }
     r->progress = progress_begin(!c->common.dry_run);
     source.keeps_layout = source.leaves_out_others = true;
     struct status s = corpus_open(&r->corpus, c->inputs, c->n_inputs, source);
     s = failed(s) ? s : claim_and_run(r);
-    for (int i = 0; i < r->n_stores; i++) {
-        document_output_close(&r->stores[i].output);
-        id_list_fini(&r->stores[i].ids);
-    }
+    document_parts_close(&r->parts, r->keeps);
     corpus_close(&r->corpus);
     buf_fini(&r->memory);
     free(r);

@@ -172,6 +172,7 @@ static struct status ask_of_passages(const struct ask_args *a, struct reading *r
     struct status s = answer_all(r, n_questions, questions);
     s = failed(s) ? s : passage_files_check(&p.files);
     ask_passages_close(&p);
+    r->passages = NULL;
     return s;
 }
 

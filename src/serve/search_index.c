@@ -34,24 +34,27 @@ struct status search_index_maker_of(struct search_index_maker *m, struct session
     return s->net.x.status;
 }
 
+static struct status compare(const struct search_index *ix, json_t *is, const struct search_index_maker *m)
+{
+    const char *model, *path, *vectors;
+    FAIL_IF(json_unpack(is, "{s:s, s:s, s:s}", "model", &model, "model_path", &path, "vectors", &vectors) !=
+                0,
+            STATUS_DATA, "%s does not begin with the model of an index", ix->texts_path);
+    FAIL_IF(strcmp(model, m->model) != 0, STATUS_DATA,
+            "%s has vectors of another model: %s, %.100s; %s has the hash %s (--dtype counts)", ix->path,
+            model, path, m->model_path, m->model);
+    FAIL_IF(strcmp(vectors, m->vectors) != 0, STATUS_DATA,
+            "%s has vectors made by \"%.200s\", not by \"%s\": give the flags it was made with", ix->path,
+            vectors, m->vectors);
+    return status_ok();
+}
+
 static struct status check_maker(const struct search_index *ix, const struct search_index_maker *m)
 {
     json_t *is;
-    const char *model, *path, *vectors;
     TRY(json_parse(&is, (const char *)ix->texts.data, ((const size_t *)(const void *)ix->lines.data)[1],
                    ix->texts_path));
-    struct status s = status_ok();
-    if (json_unpack(is, "{s:s, s:s, s:s}", "model", &model, "model_path", &path, "vectors", &vectors) != 0) {
-        s = status_error(STATUS_DATA, "%s does not begin with the model of an index", ix->texts_path);
-    } else if (strcmp(model, m->model) != 0) {
-        s = status_error(STATUS_DATA,
-                         "%s has vectors of another model: %s, %.100s; %s has the hash %s (--dtype counts)",
-                         ix->path, model, path, m->model_path, m->model);
-    } else if (strcmp(vectors, m->vectors) != 0) {
-        s = status_error(STATUS_DATA,
-                         "%s has vectors made by \"%.200s\", not by \"%s\": give the flags it was made with",
-                         ix->path, vectors, m->vectors);
-    }
+    struct status s = compare(ix, is, m);
     json_decref(is);
     return s;
 }

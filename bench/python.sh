@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 . bench/common.sh
 . bench/minilm.sh
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(nproc)} PYTHONPATH=$PWD/python KILN_LIBRARY=$PWD/build/libkiln.so.0 HF_HUB_OFFLINE=1
+export PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$PWD/build/bench/python/cache # compiled once, as what pip installs
 onnx=${ONNX_MODEL:-$work/serving/onnx}
 out=$work/python
 mkdir -p "$out"

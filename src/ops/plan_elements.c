@@ -85,9 +85,10 @@ void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 {
     int64_t rows = tensor_rows(in), n_in = tensor_cols(in), n_out = tensor_rows(w);
     bool int8 = w.dtype == DTYPE_I8, packs = int8 || (x->rows_alone && w.dtype == DTYPE_BF16);
-    PLAN(x, "linear", product_flops(w, rows), packs ? workspace_packed(rows, n_in) : 0,
-         {"out", out, ANY, rows, n_out}, {"in", in, ANY, rows, n_in},
-         {"w", w, (int)(int8 ? DTYPE_I8 : in.dtype), n_out, n_in});
+    size_t packed =
+        int8 && x->int8_rows ? workspace_int8_rows(rows, n_out, n_in) : workspace_packed(rows, n_in);
+    PLAN(x, "linear", product_flops(w, rows), packs ? packed : 0, {"out", out, ANY, rows, n_out},
+         {"in", in, ANY, rows, n_in}, {"w", w, (int)(int8 ? DTYPE_I8 : in.dtype), n_out, n_in});
     if (!tensor_is_null(bias)) {
         bool rounded = bias.dtype == out.dtype; /* whether it is supported is checked by the device */
         PLAN(x, "linear", 0, 0,

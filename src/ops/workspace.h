@@ -61,6 +61,12 @@ static inline size_t workspace_packed(int64_t rows, int64_t cols)
     return (size_t)workspace_packed_rows(rows) * row;
 }
 
+/* With exec.int8_rows: bytes in the place of integers, and a sum of each of n_out rows of the matrix. */
+static inline size_t workspace_int8_rows(int64_t rows, int64_t n_out, int64_t cols)
+{
+    return workspace_packed(rows, cols) + (size_t)n_out * sizeof(int32_t);
+}
+
 /* A small din that sums over many rows of w, such as the gradient of the input of the vocabulary's decoder,
  * is summed in fp32. */
 enum { WORKSPACE_LONG_SUM = 8192, WORKSPACE_SMALL_RESULT = 1 << 20 };

@@ -121,7 +121,7 @@ static void run_with(const struct gemm *g, bool int8_rows)
                      .rows_alone = !int8_rows,
                      .int8_rows = int8_rows,
                      .workspace = workspace,
-                     .workspace_bytes = workspace_packed(g->m, g->k)};
+                     .workspace_bytes = workspace_int8_rows(g->m, g->n, g->k)};
     gemm_run(&x, "test", g, NULL, 0, NULL);
     EXPECT_OK(x.status);
 }

@@ -222,10 +222,10 @@ static bool prepare(struct exec *x, struct gemm_call *c)
 
 /* A that is packed, or rounded to integers, or both. */
 struct packing {
-    const struct gemm *g; /* the product, with A as it is */
-    int16_t *rows;        /* [workspace_packed_rows(m), stride] */
-    float *scales;        /* [m] scales of integers */
-    int32_t *zeros;       /* [m] of bytes, behind these */
+    const struct gemm *g;  /* the product, with A as it is */
+    int16_t *rows;         /* [workspace_packed_rows(m), stride] */
+    float *scales;         /* [m] scales of integers */
+    int32_t *zeros, *sums; /* of bytes: [m], and [n] sums of rows of B */
     int64_t stride, block;
     bool by_amx, int8_rows;
 };
@@ -379,15 +379,20 @@ static void run_by_library(struct exec *x, const char *op, struct gemm_call *c, 
 
 /* ---- int8 by int8 ---- */
 
-enum { ROUNDED_AT_ONCE = 16 };
+enum { ROWS_AT_ONCE = 16 };
 
-static void round_rows(const void *context, int64_t item, void *lane)
+/* Rounds rows of A or, behind these, sums rows of B. */
+static void prepare_rows(const void *context, int64_t item, void *lane)
 {
     const struct packing *p = context;
-    int64_t end = (item + 1) * ROUNDED_AT_ONCE;
-    for (int64_t i = item * ROUNDED_AT_ONCE; i < end && i < p->g->m; i++) {
+    const struct gemm *g = p->g;
+    int64_t of_a = gemm_blocks(g->m, ROWS_AT_ONCE), first = (item < of_a ? item : item - of_a) * ROWS_AT_ONCE;
+    for (int64_t i = first; i < first + ROWS_AT_ONCE && i < g->m && item < of_a; i++) {
         p->scales[i] = gemm_convert()->to_bytes((uint8_t *)p->rows + i * p->stride, &p->zeros[i],
-                                                row_of(p->g, i, lane), p->g->k);
+                                                row_of(g, i, lane), g->k);
+    }
+    for (int64_t j = first; j < first + ROWS_AT_ONCE && j < g->n && item >= of_a; j++) {
+        p->sums[j] = gemm_convert()->sum_int8((const int8_t *)g->b + j * g->b_stride, g->k);
     }
 }
 
@@ -400,14 +405,16 @@ static bool run_int8_by_library(struct exec *x, const char *op, struct gemm_call
         return false;
     }
     struct packing p = {.g = as_it_is,
-                        .rows = exec_scratch(x, workspace_packed(g.m, g.k)),
+                        .rows = exec_scratch(x, workspace_int8_rows(g.m, g.n, g.k)),
                         .stride = workspace_packed_stride(g.k)};
     int64_t n = workspace_packed_rows(g.m) * p.stride;
     p.scales = (float *)(p.rows + n);
     p.zeros = (int32_t *)((uint8_t *)p.rows + n);
+    p.sums = (int32_t *)(p.scales + workspace_packed_rows(g.m));
     g.a = p.rows;
     g.a_scales = p.scales;
     g.a_zeros = p.zeros;
+    g.b_sums = p.sums;
     g.a_stride = p.stride;
     g.ab_dtype = DTYPE_I8;
     c->g = &g;
@@ -415,7 +422,8 @@ static bool run_int8_by_library(struct exec *x, const char *op, struct gemm_call
     pthread_mutex_lock(&product_lock);
     bool prepared = gemm_tiles_prepare(c, backends.int8);
     if (prepared) {
-        lanes_run(x, op, gemm_blocks(g.m, ROUNDED_AT_ONCE), (size_t)g.k * sizeof(float), round_rows, &p);
+        lanes_run(x, op, gemm_blocks(g.m, ROWS_AT_ONCE) + gemm_blocks(g.n, ROWS_AT_ONCE),
+                  (size_t)g.k * sizeof(float), prepare_rows, &p);
         x->served_by = "oneDNN int8";
         run_tiles(x, op, c, after_bytes);
     }

@@ -24,9 +24,9 @@ struct gemm {
     enum dtype ab_dtype; /* fp32 or bf16; of A alone with b_scales */
     /* Not NULL: B is int8, stored [n, k], and its row i stands for b_scales[i] times it.  gemm_run then has A
      * in integers of 16 bits, of which row i stands for a_scales[i] times it; or, where ab_dtype is int8, in
-     * bytes, each an integer plus a_zeros[i]. */
+     * bytes, each an integer plus a_zeros[i], and the sum of row i of B. */
     const float *a_scales, *b_scales;
-    const int32_t *a_zeros;
+    const int32_t *a_zeros, *b_sums;
     bool a_transposed, b_transposed;
     bool accumulate;
 };

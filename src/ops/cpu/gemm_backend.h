@@ -46,9 +46,11 @@ struct gemm_convert {
      * that the smallest is 0. */
     float (*to_bytes)(uint8_t *out, int32_t *zero, const float *in, int64_t n);
 
-    /* Makes C, which holds sums of products of bytes with B, of 32 bits, a product: each sum, without what
-     * zeros add to it, times both scales, and the bias. */
-    void (*scale_sums)(const struct gemm *g);
+    int32_t (*sum_int8)(const int8_t *in, int64_t n);
+
+    /* C of a product of bytes with int8, of its dense sums [m, n]: each without what zeros add to it, times
+     * both scales, and the bias. */
+    void (*scale_sums)(const struct gemm *g, const int32_t *sums);
 };
 
 /* C += product, which is dense fp32 [m, n]. */

@@ -34,7 +34,7 @@ static float to_bytes(uint8_t *out, int32_t *zero, const float *in, int64_t n)
     return row_integers_bytes(out, zero, in, n);
 }
 
-static int32_t sum_of(const int8_t *w, int64_t n)
+static int32_t sum_int8(const int8_t *w, int64_t n)
 {
     int32_t sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -44,20 +44,23 @@ static int32_t sum_of(const int8_t *w, int64_t n)
     return sum;
 }
 
-static void scale_sums(const struct gemm *g)
+/* Of a row.  Pointers are the callee's own, since a store could change a struct's. */
+static void scale_row(float *restrict c, const int32_t *restrict sums, int32_t zero,
+                      const int32_t *restrict b_sums, float scale, const float *restrict b_scales,
+                      const float *restrict bias, int64_t n)
 {
-    int32_t of_b[GEMM_MAX_TILE_COLS];
-    for (int64_t j = 0; j < g->n; j++) {
-        of_b[j] = sum_of((const int8_t *)g->b + j * g->b_stride, g->k);
-    }
-    for (int64_t i = 0; i < g->m; i++) {
-        float *c = (float *)g->c + i * g->c_stride, scale = g->a_scales[i];
-        const int32_t *sums = (const int32_t *)c, zero = g->a_zeros[i];
 #pragma omp simd
-        for (int64_t j = 0; j < g->n; j++) {
-            float bias = g->bias == NULL ? 0.0f : g->bias[j];
-            c[j] = __builtin_fmaf((float)(sums[j] - zero * of_b[j]), scale * g->b_scales[j], bias);
-        }
+    for (int64_t j = 0; j < n; j++) {
+        float b = bias == NULL ? 0.0f : bias[j];
+        c[j] = __builtin_fmaf((float)(sums[j] - zero * b_sums[j]), scale * b_scales[j], b);
+    }
+}
+
+static void scale_sums(const struct gemm *g, const int32_t *sums)
+{
+    for (int64_t i = 0; i < g->m; i++) {
+        scale_row((float *)g->c + i * g->c_stride, sums + i * g->n, g->a_zeros[i], g->b_sums, g->a_scales[i],
+                  g->b_scales, g->bias, g->n);
     }
 }
 
@@ -67,5 +70,6 @@ KERNEL_FILL(gemm_convert, struct gemm_convert)
     t->to_bf16 = to_bf16;
     t->to_int16 = to_int16;
     t->to_bytes = to_bytes;
+    t->sum_int8 = sum_int8;
     t->scale_sums = scale_sums;
 }

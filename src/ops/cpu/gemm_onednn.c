@@ -34,7 +34,8 @@ struct entry {
     dnnl_primitive_t primitive; /* NULL: this way of the set is empty */
     dnnl_memory_desc_t a, b, c, bias, scratch;
     bool has_bias;
-    bool adds_after; /* the primitive computes A B into scratch, dense, and C is added to afterwards */
+    bool adds_after;   /* the primitive computes A B into scratch, dense, and C is added to afterwards */
+    bool scales_after; /* or sums of int8, which are scaled into C */
     uint64_t last_use;
 };
 
@@ -181,10 +182,11 @@ static bool compile(struct entry *e, const struct gemm *t)
     bool int8 = t->ab_dtype == DTYPE_I8;
     e->has_bias = t->bias != NULL && !int8;
     e->adds_after = false;
+    e->scales_after = int8;
     bool ok =
         describe(&e->a, t->m, t->k, t->a_stride, t->a_transposed, int8 ? DTYPE_U8 : t->ab_dtype) &&
         describe(&e->b, t->k, t->n, t->b_stride, t->b_transposed, t->ab_dtype) &&
-        describe(&e->c, t->m, t->n, t->c_stride, false, int8 ? DTYPE_I32 : t->c_dtype) &&
+        describe(&e->c, t->m, t->n, int8 ? t->n : t->c_stride, false, int8 ? DTYPE_I32 : t->c_dtype) &&
         dnnl_memory_desc_init_by_strides(&e->bias, 2, bias_dims, dnnl_f32, bias_strides) == dnnl_success &&
         dnnl_matmul_desc_init(&op, &e->a, &e->b, e->has_bias ? &e->bias : NULL, &e->c) == dnnl_success &&
         dnnl_primitive_attr_create(&attributes) == dnnl_success &&
@@ -253,7 +255,8 @@ static const void *onednn_prepare(const struct gemm *t, size_t *lane_bytes)
             return NULL;
         }
     }
-    *lane_bytes = scratch_bytes(e) + (e->adds_after ? sizeof(float) * (size_t)(t->m * t->n) : 0);
+    bool apart = e->adds_after || e->scales_after;
+    *lane_bytes = scratch_bytes(e) + (apart ? sizeof(float) * (size_t)(t->m * t->n) : 0);
     return e;
 }
 
@@ -269,7 +272,7 @@ static bool add_argument(dnnl_exec_arg_t *args, int *n, int id, const dnnl_memor
 static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
 {
     const struct entry *e = handle;
-    float *product = e->adds_after ? (float *)((char *)lane + scratch_bytes(e)) : t->c;
+    void *product = e->adds_after || e->scales_after ? (char *)lane + scratch_bytes(e) : t->c;
     dnnl_exec_arg_t args[5];
     int n = 0;
     bool ok = add_argument(args, &n, DNNL_ARG_SRC, &e->a, t->a) &&
@@ -285,8 +288,8 @@ static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
     if (ok && e->adds_after) {
         gemm_add_product(t, product);
     }
-    if (ok && t->ab_dtype == DTYPE_I8) {
-        gemm_convert()->scale_sums(t);
+    if (ok && e->scales_after) {
+        gemm_convert()->scale_sums(t, product);
     }
     return ok;
 }

@@ -31,6 +31,7 @@ static struct gemm tile_at(const struct gemm_call *c, int64_t i, int64_t j, int6
     t.a_scales = numbers(t.a_scales, i);
     t.b_scales = numbers(t.b_scales, j);
     t.a_zeros = t.a_zeros == NULL ? NULL : t.a_zeros + i;
+    t.b_sums = t.b_sums == NULL ? NULL : t.b_sums + j;
     return t;
 }
 

@@ -6,8 +6,8 @@
 
 #include "model/model_dir.h"
 
-/* Computes these texts in fp32 and in int8, and logs the smallest cosine between an output in both, from 1 for
- * the same.  The files of the directory are open.  STATUS_DATA: it is below 0.995, so int8 would answer
+/* Computes these texts in fp32 and in int8, and logs the smallest cosine between an output in both, from 1
+ * for the same.  The files of the directory are open.  STATUS_DATA: it is below 0.995, so int8 would answer
  * otherwise. */
 struct status int8_check(const struct model_dir *m, enum model_task task);
 

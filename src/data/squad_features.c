@@ -77,17 +77,19 @@ bool squad_feature_is_max_context(const struct squad_features *f, int64_t i, int
     return best == i;
 }
 
+/* Pieces of a kind that decodes bytes have the space before a word in them, so the word has it too. */
 static struct status tokenize_context(struct builder *b, int64_t index)
 {
     const struct squad_context *c = &b->e->contexts[index];
     const char *text = squad_context_text(b->e, c);
+    bool has_space = b->scratch->tokenizer->kind->decodes_bytes;
     int64_t *starts = b->word_starts + c->first_word + index;
     for (int32_t w = 0; w < c->n_words; w++) {
         const struct squad_word *word = &b->e->words[c->first_word + w];
         struct token_range tokens;
-        TRY(encoded_texts_tokenize(
-            &b->f->texts, &tokens, b->scratch,
-            (struct text_bytes){text + word->start, (size_t)(word->end - word->start)}));
+        int32_t start = !has_space ? word->start : w > 0 ? word[-1].end : 0;
+        TRY(encoded_texts_tokenize(&b->f->texts, &tokens, b->scratch,
+                                   (struct text_bytes){text + start, (size_t)(word->end - start)}));
         starts[w] = tokens.first;
         for (int64_t i = 0; i < tokens.n; i++) {
             buf_append(&b->words, &w, sizeof w);

@@ -248,8 +248,9 @@ static struct status encode_word(struct tag_examples *e, struct token_range *tex
 {
     struct encoded_texts *t = &e->texts;
     int64_t room = t->limit - input_form_n_special(&t->frame.one);
-    struct token_range word;
-    TRY(encoded_texts_tokenize(t, &word, scratch, (struct text_bytes){e->text.data + w->text, w->n}));
+    struct token_range word = {(int64_t)t->ids.n, 0};
+    TRY(tokenizer_encode_word(scratch, &t->ids, e->text.data + w->text, w->n));
+    word.n = (int64_t)t->ids.n - word.first;
     FAIL_IF(word.n == 0 && !id_list_append(&t->ids, scratch->tokenizer->special[SPECIAL_UNKNOWN]),
             STATUS_MEMORY, "out of memory for the tokens of sentences");
     word.n = int_smaller(int_larger(word.n, 1), room);

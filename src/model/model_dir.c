@@ -223,6 +223,7 @@ static struct status check_unshown(const struct model_dir *m)
 static struct status open_files(struct model_dir *m, const json_t *config, struct model_dir_given given)
 {
     TRY(read_tokenizer(m, given));
+    m->tokenizer.has_one_segment = model_dir_sizes(m).has_one_segment;
     TRY(model_files_open(&m->files, &m->place, m->family, m->family->sizes(m->config).n_layers));
     TRY(given.config != NULL ? status_ok() : check_unshown(m)); /* who gives another compares it */
     TRY(check_vocab_size(m));

@@ -2,4 +2,5 @@
 #include "model/bert/bert_family.h"
 #include "model/gpt/gpt_family.h"
 
-const struct model_family *const model_families[] = {&bert_family, &gpt2_family, &bloom_family, NULL};
+const struct model_family *const model_families[] = {&bert_family, &roberta_family, &gpt2_family,
+                                                     &bloom_family, NULL};

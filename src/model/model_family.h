@@ -54,6 +54,7 @@ struct model_family_sizes {
     int64_t max_length; /* tokens that it has positions for */
     int64_t n_layers, n_heads;
     double norm_eps;
+    bool has_one_segment; /* the second text of a pair is of segment 0 too */
 };
 
 /* How the training scripts that kiln replaces keep a model of the family in their ckpt_N.pt. */

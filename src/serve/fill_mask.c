@@ -16,7 +16,35 @@ static struct status append_id(struct id_list *ids, int32_t id)
                                    : status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
 }
 
-/* The text, with the mask token for each "[MASK]", between the special tokens. */
+/* A mask in a text: "[MASK]", or the mask token as its tokenizer spells it, with the white space that it
+ * takes. */
+struct mask_place {
+    const char *at; /* NULL: there is none */
+    size_t n;
+};
+
+static struct mask_place find_text(const char *text, size_t n, const char *mask, size_t n_mask)
+{
+    const char *at = memmem(text, n, mask, n_mask);
+    return (struct mask_place){at, n_mask};
+}
+
+static struct mask_place next_mask(const struct tokenizer *t, const char *text, size_t n)
+{
+    struct mask_place place = find_text(text, n, MASK, sizeof MASK - 1), own;
+    const struct added_token *token = added_tokens_of(&t->added, t->special[SPECIAL_MASK]);
+    if (token == NULL) {
+        return place;
+    }
+    own = find_text(text, n, added_tokens_text(&t->added, token), token->n);
+    place = place.at == NULL || (own.at != NULL && own.at < place.at) ? own : place;
+    for (; place.at != NULL && token->lstrip && place.at > text && place.at[-1] == ' '; place.n++) {
+        place.at--;
+    }
+    return place;
+}
+
+/* The text, with the mask token for each mask, between the special tokens. */
 static struct status encode(struct id_list *ids, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n)
 {
@@ -24,13 +52,13 @@ static struct status encode(struct id_list *ids, const struct session *s, struct
     TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_MASK, "filling a [MASK]"));
     TRY(input_specials_append(ids, &s->frame.one.before));
     for (;;) {
-        const char *mask = memmem(text, (size_t)(end - text), MASK, sizeof MASK - 1);
-        TRY(tokenizer_encode_ids(scratch, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
-        if (mask == NULL) {
+        struct mask_place mask = next_mask(s->tokenizer, text, (size_t)(end - text));
+        TRY(tokenizer_encode_ids(scratch, ids, text, (size_t)((mask.at == NULL ? end : mask.at) - text)));
+        if (mask.at == NULL) {
             break;
         }
         TRY(append_id(ids, s->tokenizer->special[SPECIAL_MASK]));
-        text = mask + sizeof MASK - 1;
+        text = mask.at + mask.n;
     }
     return input_specials_append(ids, &s->frame.one.after);
 }

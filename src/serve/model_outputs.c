@@ -63,7 +63,7 @@ struct status outputs_input_fixed(struct outputs_input *in, const struct model_d
             int32_t pad = tokenizer_tail_id(&m->tokenizer);
             bool real = s < lengths[b];
             in->ids[b * length + s] = real ? fixed_id(&m->tokenizer, b, s) : pad;
-            in->types[b * length + s] = real && s > lengths[b] / 2;
+            in->types[b * length + s] = real && s > lengths[b] / 2 && !m->tokenizer.has_one_segment;
         }
         put_frame(&m->tokenizer, in->ids + b * length, lengths[b]);
     }

@@ -56,10 +56,11 @@ static bool continues_word(const struct tokenizer *t, int32_t id)
     return n > 0 && bytes[0] != ' ';
 }
 
-/* The texts of GPT-2, then those of BLOOM. */
+/* The texts of GPT-2, then those of BLOOM; the mask is RoBERTa's. */
 static const char *const special_names[SPECIAL_COUNT][2] = {
     [SPECIAL_PAD] = {"<pad>"},
     [SPECIAL_UNKNOWN] = {"<unk>"},
+    [SPECIAL_MASK] = {"<mask>"},
     [SPECIAL_BEGIN] = {"<|endoftext|>", "<s>"},
     [SPECIAL_END] = {"<|endoftext|>", "</s>"},
 };
@@ -70,12 +71,19 @@ static int32_t find(const struct tokenizer *t, const char *piece, size_t n)
     return bpe_merges_id(&v->bpe.merges, piece, n);
 }
 
-static json_t *config(const struct tokenizer *t, int64_t max_length)
+/* RoBERTa's puts its special tokens around a text, as GPT-2's does not. */
+static const char *class_of(const struct tokenizer *t)
 {
     const struct vocabulary *v = t->vocabulary;
-    return json_pack("{s:s, s:b, s:I}", "tokenizer_class",
-                     v->bpe.pattern == BPE_BLOOM ? "BloomTokenizerFast" : "GPT2Tokenizer", "add_prefix_space",
-                     0, "model_max_length", (json_int_t)max_length);
+    return v->bpe.pattern == BPE_BLOOM                                            ? "BloomTokenizerFast"
+           : t->special[SPECIAL_CLASS] >= 0 && t->special[SPECIAL_SEPARATOR] >= 0 ? "RobertaTokenizerFast"
+                                                                                  : "GPT2Tokenizer";
+}
+
+static json_t *config(const struct tokenizer *t, int64_t max_length)
+{
+    return json_pack("{s:s, s:b, s:I}", "tokenizer_class", class_of(t), "add_prefix_space", 0,
+                     "model_max_length", (json_int_t)max_length);
 }
 
 static struct status documents(json_t **documents, const struct tokenizer *t)
@@ -119,6 +127,7 @@ const struct tokenizer_kind bpe_tokenizer_kind = {
     .name = "byte-level BPE",
     .file_names = file_names,
     .decodes_bytes = true,
+    .frame = input_frame_roberta,
     .special_names = special_names,
     .scratch_bytes = sizeof(struct bpe_scratch),
     .scratch_init = scratch_init,

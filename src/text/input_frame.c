@@ -10,8 +10,7 @@ struct input_frame input_frame_bert(int32_t begin, int32_t separator)
         .pair = {.before = first, .between = last, .after = last, .n_first = 2, .a_first = true}};
 }
 
-/* <s> A </s>, and <s> A </s></s> B </s>, all of segment 0. */
-static struct input_frame roberta(int32_t begin, int32_t separator)
+struct input_frame input_frame_roberta(int32_t begin, int32_t separator)
 {
     struct input_frame f = input_frame_bert(begin, separator);
     f.pair.between = (struct input_specials){2, {separator, separator}};
@@ -169,7 +168,7 @@ struct status input_frame_parse(struct input_frame *f, const json_t *post_proces
     } else if (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0) {
         TRY(read_token(&begin, post_processor, source, "cls"));
         TRY(read_token(&separator, post_processor, source, "sep"));
-        *f = (type[0] == 'B' ? input_frame_bert : roberta)(begin, separator);
+        *f = (type[0] == 'B' ? input_frame_bert : input_frame_roberta)(begin, separator);
     } else if (strcmp(type, "ByteLevel") == 0) {
         *f = input_frame_bare();
     } else if (strcmp(type, "Sequence") == 0) {
@@ -274,6 +273,12 @@ json_t *input_frame_to_json(const struct input_frame *f,
 }
 
 /* ---- using ---- */
+
+void input_form_join(struct input_form *f)
+{
+    f->a_first = f->b_first = true;
+    f->n_first = (int)input_form_n_special(f);
+}
 
 int64_t input_form_n_special(const struct input_form *f)
 {

@@ -27,15 +27,17 @@ struct input_form {
 };
 
 struct input_frame {
-    bool given; /* a tokenizer.json gives the frame; else BERT's is meant */
+    bool given; /* a tokenizer.json gives the frame; else that of its kind is meant */
     struct input_form one, pair;
 };
 
 /* One that adds nothing. */
 struct input_frame input_frame_bare(void);
 
-/* BERT's, with the ids of [CLS] and [SEP]. */
+/* BERT's, with the ids of [CLS] and [SEP]; and RoBERTa's, <s> A </s> and <s> A </s></s> B </s>, all of
+ * segment 0. */
 struct input_frame input_frame_bert(int32_t begin, int32_t separator);
+struct input_frame input_frame_roberta(int32_t begin, int32_t separator);
 
 /* Reads a post_processor: a TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, or a Sequence
  * of them; NULL or JSON's null gives none.  STATUS_DATA names what kiln does not know; `source` is the
@@ -52,6 +54,9 @@ json_t *input_frame_to_json(const struct input_frame *f,
 
 /* Whether both put the same tokens at the same places and in the same segments. */
 bool input_frame_equal(const struct input_frame *a, const struct input_frame *b);
+
+/* Moves all of segment 1 to segment 0, for a model that has no other. */
+void input_form_join(struct input_form *f);
 
 /* The number of special tokens. */
 int64_t input_form_n_special(const struct input_form *f);

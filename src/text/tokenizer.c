@@ -179,18 +179,27 @@ struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, cons
     return status_ok();
 }
 
+/* The frame of a tokenizer whose files give none: of a decoder, a tokenizer.json without post_processor adds
+ * nothing. */
+static struct status usual_frame(struct input_frame *f, const struct tokenizer *t, const char *what)
+{
+    if (t->kind->decodes_bytes && t->special[SPECIAL_CLASS] < 0 && t->special[SPECIAL_SEPARATOR] < 0) {
+        *f = input_frame_bare();
+        return status_ok();
+    }
+    *f = t->kind->frame(t->special[SPECIAL_CLASS], t->special[SPECIAL_SEPARATOR]);
+    return tokenizer_require(t, 1U << SPECIAL_CLASS | 1U << SPECIAL_SEPARATOR, what);
+}
+
 struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, const char *what)
 {
     *f = t->frame;
-    if (f->given) {
-        return status_ok();
+    TRY(f->given ? status_ok() : usual_frame(f, t, what));
+    if (t->has_one_segment) {
+        input_form_join(&f->one);
+        input_form_join(&f->pair);
     }
-    if (t->kind->decodes_bytes && t->special[SPECIAL_CLASS] < 0 && t->special[SPECIAL_SEPARATOR] < 0) {
-        *f = input_frame_bare(); /* of a decoder: a tokenizer.json without post_processor adds nothing */
-        return status_ok();
-    }
-    *f = input_frame_bert(t->special[SPECIAL_CLASS], t->special[SPECIAL_SEPARATOR]);
-    return tokenizer_require(t, 1U << SPECIAL_CLASS | 1U << SPECIAL_SEPARATOR, what);
+    return status_ok();
 }
 
 int32_t tokenizer_tail_id(const struct tokenizer *t)
@@ -342,6 +351,21 @@ struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *
         }
     }
     return t->kind->encode_ids(s->own, out, text + at, n - at);
+}
+
+struct status tokenizer_encode_word(struct tokenizer_scratch *s, struct id_list *out, const char *word,
+                                    size_t n)
+{
+    if (!s->tokenizer->kind->decodes_bytes) {
+        return tokenizer_encode_ids(s, out, word, n);
+    }
+    struct buf spaced = {0};
+    buf_append(&spaced, " ", 1);
+    buf_append(&spaced, word, n);
+    struct status status = buf_status(&spaced);
+    status = failed(status) ? status : tokenizer_encode_ids(s, out, spaced.data, spaced.n);
+    buf_fini(&spaced);
+    return status;
 }
 
 struct status tokenizer_encode_document(struct tokenizer_scratch *s, struct id_list *out, const char *text,

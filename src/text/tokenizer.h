@@ -66,6 +66,7 @@ struct tokenizer {
     /* special tokens that a text spells, such as "<|endoftext|>", are found: as in transformers */
     bool parses_special;
     char *chat_template; /* text of the model's (text/chat_template.h); NULL: it has none */
+    bool has_one_segment; /* the model has no other: the frame's segment 1 is 0 too */
 };
 
 /* The functions of a kind of tokenizer.  Callers have checked that ids are in [0, n). */
@@ -73,7 +74,9 @@ struct tokenizer_kind {
     const char *name;              /* name of the kind, for messages */
     const char *const *file_names; /* all files that it writes to a model directory; ends with NULL */
     bool has_letter_case;          /* lower_case may be set; else it is false */
-    bool decodes_bytes;            /* decoding gives the text's bytes; else words with spaces between them */
+    /* the frame of a tokenizer whose files give none */
+    struct input_frame (*frame)(int32_t class_id, int32_t separator);
+    bool decodes_bytes; /* decoding gives the text's bytes; else words with spaces between them */
     /* [SPECIAL_COUNT] the usual texts of special tokens, where no file says; NULL: the kind has found them */
     const char *const (*special_names)[2];
 
@@ -130,7 +133,7 @@ struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case);
  * them. */
 struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, const char *what);
 
-/* The frame of a model's input: the tokenizer's own, or BERT's with its special tokens; a bare one of
+/* The frame of a model's input: the tokenizer's own, or its kind's with its special tokens; a bare one of
  * byte-level BPE without these, such as a decoder's.  STATUS_DATA: it has none, and `what` needs one. */
 struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, const char *what);
 
@@ -175,6 +178,11 @@ struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *o
 /* Appends only the ids, many times faster. */
 struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                    size_t n);
+
+/* Appends the ids of a word of a list, which stands behind a space: pieces of a kind that decodes bytes have
+ * the space in them. */
+struct status tokenizer_encode_word(struct tokenizer_scratch *s, struct id_list *out, const char *word,
+                                    size_t n);
 
 /* Appends the ids of a decoder's document or prompt, after the tokens that the frame of tokenizer.json puts
  * first. */

@@ -9,10 +9,11 @@ struct tokenizer_config tokenizer_config_defaults(void)
 
 static struct status check_class(const json_t *object, bool any_class, const char *source)
 {
-    enum { N_CLASSES = 7, N_BERT_CLASSES = 2 };
+    enum { N_CLASSES = 9, N_BERT_CLASSES = 2 };
     static const char *const classes[N_CLASSES] = {
-        "BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend",
-        "GPT2Tokenizer", "GPT2TokenizerFast", "BloomTokenizerFast"};
+        "BertTokenizer",      "BertTokenizerFast", "PreTrainedTokenizerFast",
+        "TokenizersBackend",  "GPT2Tokenizer",     "GPT2TokenizerFast",
+        "BloomTokenizerFast", "RobertaTokenizer",  "RobertaTokenizerFast"};
     const char *name = classes[0];
     TRY(json_get_string(object, source, "tokenizer_class", false, &name));
     for (int i = 0; i < (any_class ? N_CLASSES : N_BERT_CLASSES); i++) {
@@ -21,7 +22,7 @@ static struct status check_class(const json_t *object, bool any_class, const cha
         }
     }
     return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%.60s\"; %s", source, name,
-                        any_class ? "kiln supports the tokenizers of BERT, GPT-2 and BLOOM"
+                        any_class ? "kiln supports the tokenizers of BERT, RoBERTa, GPT-2 and BLOOM"
                                   : "only BertTokenizer is supported");
 }
 

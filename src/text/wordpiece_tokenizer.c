@@ -77,6 +77,7 @@ static const char *const file_names[] = {vocabulary_name,  TOKENIZER_CONFIG_NAME
 
 const struct tokenizer_kind wordpiece_tokenizer_kind = {
     .name = "WordPiece",
+    .frame = input_frame_bert,
     .file_names = file_names,
     .has_letter_case = true,
     .scratch_bytes = sizeof(struct wordpiece_scratch),

@@ -120,7 +120,7 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
     struct model_dir m;
     struct model_outputs o;
     EXPECT_OK(model_dir_open(&m, path_of(f, directory)));
-    EXPECT(m.task == task, "%s was taken for a %s", directory, bert_task_class(m.task));
+    EXPECT(m.task == task, "%s was taken for a %s", directory, bert_kind.classes[m.task]);
     int64_t rows =
         strcmp(name, "encoder") == 0 ? 40 : 37; /* what its config.json says; nvidia's says 37 and has 40 */
     EXPECT(((const struct bert_config *)m.config)->vocab_size == rows && m.tokenizer.n == 37 &&

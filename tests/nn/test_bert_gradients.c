@@ -27,6 +27,7 @@ struct gradient_case {
     int64_t n_layers;
     bool pre_ln;
     int64_t recompute;
+    const struct bert_kind *kind; /* NULL: BERT */
 };
 
 static void check_gradients(const struct gradient_case *g)
@@ -43,6 +44,8 @@ static void check_gradients(const struct gradient_case *g)
     bert->config.num_hidden_layers = g->n_layers;
     bert->config.layer_norm_large_model = g->pre_ln;
     bert->config.classifier_dropout = 0.2;
+    bert->config.kind = g->kind;
+    bert->config.first_position = g->kind == NULL ? 0 : 2;
     fixture_bert_changed(bert);
     config.net.recompute = g->recompute;
     fixture_step_of(&step, &config.net.model->layout, 1, SEQUENCES, LONGEST);
@@ -52,7 +55,8 @@ static void check_gradients(const struct gradient_case *g)
     }
     EXPECT_OK(trainer_init(&t, &config));
     char what[64];
-    snprintf(what, sizeof what, "%s, %s-LN", bert_task_class(g->task), g->pre_ln ? "pre" : "post");
+    snprintf(what, sizeof what, "%s, %s-LN", bert_config_kind(&bert->config)->classes[g->task],
+             g->pre_ln ? "pre" : "post");
     gradient_check(&t, &step, what);
     trainer_fini(&t);
     batch_step_fini(&step);
@@ -97,17 +101,19 @@ static void check_mean_square(void)
 int main(void)
 {
     static const struct gradient_case cases[] = {
-        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 2, false, 0},
-        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 3, true, 0},
-        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 3, true,
-         2}, /* a chunk takes its residual stream from the one below */
-        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 1, true, 0}, /* the first layer is the last */
-        {MODEL_TASK_MASKED_LM, PROBLEM_SINGLE_LABEL, 2, false, 0},
-        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0},
-        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_MULTI_LABEL, 2, false, 0},
-        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0},
-        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0},
-        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0},
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 2, false, 0, NULL},
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 3, true, 0, NULL},
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 3, true, 2,
+         NULL}, /* a chunk takes its residual stream from the one below */
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 1, true, 0, NULL}, /* the first layer is the last */
+        {MODEL_TASK_MASKED_LM, PROBLEM_SINGLE_LABEL, 2, false, 0, NULL},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0, NULL},
+        {MODEL_TASK_MASKED_LM, PROBLEM_SINGLE_LABEL, 1, false, 0, &roberta_kind},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 1, false, 0, &roberta_kind},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_MULTI_LABEL, 2, false, 0, NULL},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0, NULL},
+        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0, NULL},
+        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_gradients(&cases[i]);

@@ -98,7 +98,7 @@ static void check_directory(const struct safetensors *file, const struct golden 
     const struct bert_config *held = m.config;
     EXPECT(m.task == g->task && held->labels.problem == g->problem && held->labels.n == g->n_labels &&
                held->classifier_dropout == 0.25,
-           "%s: %s, %s, %lld labels, dropout %g", path, bert_task_class(m.task),
+           "%s: %s, %s, %lld labels, dropout %g", path, bert_kind.classes[m.task],
            label_problem_name(held->labels.problem), (long long)held->labels.n, held->classifier_dropout);
     EXPECT(strcmp(label_names_get(m.labels, g->n_labels - 1), g->last) == 0, "%s: the last label is %s", path,
            label_names_get(m.labels, g->n_labels - 1));

@@ -35,7 +35,7 @@ static json_t *config_to_json(const void *config, enum model_task task)
 static struct model_family_sizes sizes(const void *config)
 {
     const struct toy_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->max_position_embeddings, 1, 1, 0};
+    return (struct model_family_sizes){c->vocab_size, c->max_position_embeddings, 1, 1, 0, false};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)

@@ -4,10 +4,9 @@
 
 #include <string.h>
 
-static struct status parse_config(void *config, const json_t *object, const char *source)
+static struct status check_encoder(const json_t *object, const char *source)
 {
     bool decoder = false, cross = false;
-    TRY(bert_config_parse(config, object, source));
     TRY(json_get_bool(object, source, "is_decoder", false, &decoder));
     TRY(json_get_bool(object, source, "add_cross_attention", false, &cross));
     return decoder || cross
@@ -18,16 +17,39 @@ static struct status parse_config(void *config, const json_t *object, const char
                : status_ok();
 }
 
+static struct status parse_bert(void *config, const json_t *object, const char *source)
+{
+    TRY(bert_config_parse(config, object, source));
+    return check_encoder(object, source);
+}
+
+static struct status parse_roberta(void *config, const json_t *object, const char *source)
+{
+    TRY(roberta_config_parse(config, object, source));
+    return check_encoder(object, source);
+}
+
 static json_t *config_to_json(const void *config, enum model_task task)
 {
-    return bert_config_to_json(config, bert_task_class(task));
+    return bert_config_to_json(config, bert_config_kind(config)->classes[task]);
+}
+
+static const char *bert_class(enum model_task task)
+{
+    return bert_kind.classes[task];
+}
+
+static const char *roberta_class(enum model_task task)
+{
+    return roberta_kind.classes[task];
 }
 
 static struct model_family_sizes sizes(const void *config)
 {
     const struct bert_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->max_position_embeddings, c->num_hidden_layers,
-                                       c->num_attention_heads, c->layer_norm_eps};
+    return (struct model_family_sizes){c->vocab_size,        bert_config_max_length(c),
+                                       c->num_hidden_layers, c->num_attention_heads,
+                                       c->layer_norm_eps,    c->type_vocab_size == 1};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)
@@ -37,14 +59,14 @@ static void set_words(void *config, int64_t vocab_size, int64_t n_words)
     c->n_words = n_words;
 }
 
-/* Whether config.json names the class of a task. */
-static bool names_class(const json_t *config, enum model_task task)
+/* Whether config.json names a class of this end: "ForTokenClassification". */
+static bool names_class(const json_t *config, const char *end)
 {
     size_t i;
     const json_t *name;
     json_array_foreach(json_object_get(config, "architectures"), i, name)
     {
-        if (json_is_string(name) && strcmp(json_string_value(name), bert_task_class(task)) == 0) {
+        if (json_is_string(name) && strstr(json_string_value(name), end) != NULL) {
             return true;
         }
     }
@@ -57,8 +79,8 @@ static bool names_class(const json_t *config, enum model_task task)
 static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
 {
     if (has[NAMES_CLASSIFIER]) {
-        bool tokens = names_class(config, MODEL_TASK_TOKEN_CLASSIFICATION) ||
-                      (!names_class(config, MODEL_TASK_SEQUENCE_CLASSIFICATION) && !has[NAMES_POOLER]);
+        bool tokens = names_class(config, "ForTokenClassification") ||
+                      (!names_class(config, "ForSequenceClassification") && !has[NAMES_POOLER]);
         return tokens ? MODEL_TASK_TOKEN_CLASSIFICATION : MODEL_TASK_SEQUENCE_CLASSIFICATION;
     }
     if (has[NAMES_QA]) {
@@ -130,33 +152,27 @@ static const char *const script_copies[][2] = {
 };
 static const struct model_family_script script = {script_renames, script_copies, 8};
 
+/* Fields that are the same in all kinds. */
+#define ENCODER(root_)                                                                                       \
+    .config_bytes = sizeof(struct bert_config), .config_to_json = config_to_json, .sizes = sizes,            \
+    .set_words = set_words, .create = bert_model_create, .same_architecture = same_architecture,             \
+    .task_of = task_of, .labels = labels, .bare_task = MODEL_TASK_ENCODER, .root = root_, .bare = bare,      \
+    .tied_part = NAMES_MLM, .words = root_ "embeddings.word_embeddings.weight"
+
 const struct model_family bert_family = {
     .name = "BERT",
     .model_types = bert_config_model_types,
     .old_config = "bert_config.json",
     .old_prefix = "bert_model.ckpt",
-    .config_bytes = sizeof(struct bert_config),
     .usual_words = 30522, /* Google's uncased vocabulary */
-    .parse_config = parse_config,
-    .config_to_json = config_to_json,
-    .sizes = sizes,
-    .set_words = set_words,
-    .create = bert_model_create,
-    .same_architecture = same_architecture,
-    .class_of = bert_task_class,
-    .task_of = task_of,
-    .labels = labels,
-    .bare_task = MODEL_TASK_ENCODER,
-    .root = "bert.",
-    .bare = bare,
+    .parse_config = parse_bert,
+    .class_of = bert_class,
     .renames = renames,
     .tied = tied,
     .tied_pattern = "cls.predictions.decoder.*",
-    .tied_part = NAMES_MLM,
     .buffers = buffers,
     .is_off = is_off,
     .states = states,
-    .words = "bert.embeddings.word_embeddings.weight",
     .parts = {[NAMES_EMBEDDINGS] = "bert.embeddings.",
               [NAMES_ENCODER] = "bert.encoder.",
               [NAMES_POOLER] = "bert.pooler.",
@@ -175,4 +191,47 @@ const struct model_family bert_family = {
                  [NAMES_STATE] = "states",
                  [NAMES_OTHER] = "others"},
     .script = &script,
+    ENCODER("bert."),
+};
+
+/* ---- RoBERTa ---- */
+
+static const char *const roberta_types[] = {"roberta", NULL};
+static const char *const roberta_buffers[] = {"roberta.embeddings.position_ids",
+                                              "roberta.embeddings.token_type_ids", NULL};
+static const char *const no_states[] = {NULL};
+static const struct model_family_rename no_renames[] = {{NULL, NULL, false, false}};
+static const char *const roberta_tied[][2] = {
+    {"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
+    {"lm_head.decoder.bias", "lm_head.bias"},
+    {NULL, NULL},
+};
+
+const struct model_family roberta_family = {
+    .name = "RoBERTa",
+    .model_types = roberta_types,
+    .usual_words = 50265,
+    .parse_config = parse_roberta,
+    .class_of = roberta_class,
+    .renames = no_renames,
+    .tied = roberta_tied,
+    .tied_pattern = "lm_head.decoder.*",
+    .buffers = roberta_buffers,
+    .states = no_states,
+    .parts = {[NAMES_EMBEDDINGS] = "roberta.embeddings.",
+              [NAMES_ENCODER] = "roberta.encoder.",
+              [NAMES_POOLER] = "roberta.pooler.",
+              [NAMES_MLM] = "lm_head.",
+              [NAMES_QA] = "qa_outputs.",
+              [NAMES_CLASSIFIER] = "classifier."},
+    .patterns = {[NAMES_EMBEDDINGS] = "roberta.embeddings.*",
+                 [NAMES_ENCODER] = "roberta.encoder.*",
+                 [NAMES_POOLER] = "roberta.pooler.*",
+                 [NAMES_MLM] = "lm_head.*",
+                 [NAMES_QA] = "qa_outputs.*",
+                 [NAMES_CLASSIFIER] = "classifier.*",
+                 [NAMES_BUFFER] = "buffers",
+                 [NAMES_STATE] = "states",
+                 [NAMES_OTHER] = "others"},
+    ENCODER("roberta."),
 };

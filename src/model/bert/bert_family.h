@@ -6,6 +6,6 @@
 #include "nn/bert/bert_model.h"
 #include "model/model_dir.h"
 
-extern const struct model_family bert_family;
+extern const struct model_family bert_family, roberta_family;
 
 #endif

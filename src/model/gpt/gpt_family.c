@@ -29,7 +29,8 @@ static json_t *bloom_to_json(const void *config, enum model_task task)
 static struct model_family_sizes sizes(const void *config)
 {
     const struct gpt_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->n_positions, c->n_layers, c->n_heads, c->norm_eps};
+    return (struct model_family_sizes){c->vocab_size, c->n_positions, c->n_layers,
+                                       c->n_heads,    c->norm_eps,    false};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)

@@ -9,6 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct bert_kind bert_kind = {
+    .model_type = "bert",
+    .embeddings = "bert.embeddings.",
+    .layers = "bert.encoder.layer.",
+    .pooler = "bert.pooler.",
+    .mlm = "cls.predictions.",
+    .word = "bert.embeddings.word_embeddings.weight",
+    .classes = {[MODEL_TASK_PRETRAINING] = "BertForPreTraining",
+                [MODEL_TASK_MASKED_LM] = "BertForMaskedLM",
+                [MODEL_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
+                [MODEL_TASK_ENCODER] = "BertModel",
+                [MODEL_TASK_SEQUENCE_CLASSIFICATION] = "BertForSequenceClassification",
+                [MODEL_TASK_TOKEN_CLASSIFICATION] = "BertForTokenClassification"}};
+
+const struct bert_kind roberta_kind = {
+    .model_type = "roberta",
+    .embeddings = "roberta.embeddings.",
+    .layers = "roberta.encoder.layer.",
+    .pooler = "roberta.pooler.",
+    .mlm = "lm_head.",
+    .word = "roberta.embeddings.word_embeddings.weight",
+    .classes = {[MODEL_TASK_MASKED_LM] = "RobertaForMaskedLM",
+                [MODEL_TASK_QUESTION_ANSWERING] = "RobertaForQuestionAnswering",
+                [MODEL_TASK_ENCODER] = "RobertaModel",
+                [MODEL_TASK_SEQUENCE_CLASSIFICATION] = "RobertaForSequenceClassification",
+                [MODEL_TASK_TOKEN_CLASSIFICATION] = "RobertaForTokenClassification"},
+    .has_dense_classifier = true,
+    .counts_behind_padding = true};
+
 #define ROW(key, kind, min, max, architecture)                                                               \
     {                                                                                                        \
         {#key, JSON_FIELD_##kind, offsetof(struct bert_config, key)}, NULL, min, max, architecture           \
@@ -55,7 +84,6 @@ static const struct constant {
     const char *key, *wanted; /* the value as JSON */
     const char *why;
 } constants[] = {
-    {"model_type", "\"bert\"", "other models are not built"},
     {"hidden_act", "\"gelu\"", "which is the exact form by erf; other activations are not built"},
     {"position_embedding_type", "\"absolute\"", "relative positions are not built"},
     {"is_decoder", "false", "causal attention is not built"},
@@ -66,14 +94,11 @@ static const struct constant {
     {"quantization_config", "null", "quantized weights are not read"},
 };
 
-/* `also` is a second supported value, as a string; or NULL. */
-static struct status check_constant(const json_t *object, const char *source, const struct constant *c,
-                                    const char *also)
+static struct status check_constant(const json_t *object, const char *source, const struct constant *c)
 {
     const json_t *value = json_object_get(object, c->key);
     json_t *wanted = json_loads(c->wanted, JSON_DECODE_ANY, NULL);
-    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted) ||
-                (also != NULL && json_is_string(value) && strcmp(json_string_value(value), also) == 0);
+    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted);
     json_decref(wanted);
     if (same) {
         return status_ok();
@@ -83,6 +108,41 @@ static struct status check_constant(const json_t *object, const char *source, co
                                    c->key, text == NULL ? "not that" : text, c->wanted, c->why);
     free(text);
     return s;
+}
+
+static struct status check_type(const struct bert_config *c, const json_t *object, const char *source)
+{
+    const char *type = NULL, *own = c->kind->model_type;
+    if (json_is_null(json_object_get(object, "model_type"))) {
+        return status_ok();
+    }
+    TRY(json_get_string(object, source, "model_type", false, &type));
+    return type == NULL || strcmp(type, own) == 0 ||
+                   (c->layer_norm_large_model && strcmp(type, PRE_LN_TYPE) == 0)
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s: \"model_type\" is \"%.60s\", but must be \"%s\" or absent: other models "
+                              "are not built",
+                              source, type, own);
+}
+
+/* Where positions are counted behind the padding token, as Hugging Face's models of that kind do. */
+static struct status parse_positions(struct bert_config *c, const json_t *object, const char *source)
+{
+    int64_t pad = 1;
+    if (!c->kind->counts_behind_padding) {
+        return status_ok();
+    }
+    if (!json_is_null(json_object_get(object, "pad_token_id"))) {
+        TRY(json_get_int(object, source, "pad_token_id", false, &pad));
+    }
+    c->first_position = pad + 1;
+    return pad >= 0 && c->first_position < c->max_position_embeddings
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s: \"pad_token_id\" is %lld, and positions begin behind it, but "
+                              "\"max_position_embeddings\" is %lld",
+                              source, (long long)pad, (long long)c->max_position_embeddings);
 }
 
 /* Keys in files of Hugging Face, Google and NVIDIA that do not change what kiln computes. */
@@ -105,6 +165,7 @@ static bool is_harmless(const char *key)
                                        "id2label",
                                        "label2id",
                                        "mask_token_id",
+                                       "model_type",
                                        "num_labels",
                                        "output_all_encoded_layers",
                                        "output_attentions",
@@ -262,15 +323,17 @@ int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer)
     return number;
 }
 
-struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
+static struct status parse(struct bert_config *c, const struct bert_kind *kind, const json_t *object,
+                           const char *source)
 {
     *c = defaults;
+    c->kind = kind;
     TRY(config_fields_parse(c, fields, N_FIELDS, true, object, source));
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
-        bool is_type = strcmp(constants[i].key, "model_type") == 0;
-        TRY(check_constant(object, source, &constants[i],
-                           is_type && c->layer_norm_large_model ? PRE_LN_TYPE : NULL));
+        TRY(check_constant(object, source, &constants[i]));
     }
+    TRY(check_type(c, object, source));
+    TRY(parse_positions(c, object, source));
     FAIL_IF(c->hidden_size % c->num_attention_heads != 0, STATUS_DATA,
             "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld", source,
             (long long)c->hidden_size, (long long)c->num_attention_heads);
@@ -278,6 +341,26 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
     TRY(parse_labels(c, object, source));
     name_unknown_keys(object, source);
     return status_ok();
+}
+
+struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
+{
+    return parse(c, &bert_kind, object, source);
+}
+
+struct status roberta_config_parse(struct bert_config *c, const json_t *object, const char *source)
+{
+    return parse(c, &roberta_kind, object, source);
+}
+
+const struct bert_kind *bert_config_kind(const struct bert_config *c)
+{
+    return c->kind == NULL ? &bert_kind : c->kind;
+}
+
+int64_t bert_config_max_length(const struct bert_config *c)
+{
+    return c->max_position_embeddings - c->first_position;
 }
 
 /* Adds the keys of a model with a classifier; false if memory runs out. */
@@ -295,8 +378,9 @@ static bool add_labels(json_t *object, const struct bert_config *c)
 json_t *bert_config_to_json(const struct bert_config *c, const char *architecture)
 {
     json_t *object = json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type",
-                               c->layer_norm_large_model ? PRE_LN_TYPE : "bert", "hidden_act", "gelu",
-                               "position_embedding_type", "absolute", "pad_token_id", 0);
+                               c->layer_norm_large_model ? PRE_LN_TYPE : bert_config_kind(c)->model_type,
+                               "hidden_act", "gelu", "position_embedding_type", "absolute", "pad_token_id",
+                               c->first_position > 0 ? (int)c->first_position - 1 : 0);
     if (object != NULL && (!config_fields_put(object, c, fields, N_FIELDS) || !add_gated(object, c) ||
                            (c->labels.names != NULL && !add_labels(object, c)))) {
         json_decref(object);
@@ -308,6 +392,8 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b)
 {
     TRY(config_fields_same(a, b, fields, N_FIELDS));
+    FAIL_IF(bert_config_kind(a) != bert_config_kind(b) || a->first_position != b->first_position, STATUS_DATA,
+            "the kind of BERT, or its first position, is another");
     FAIL_IF(memcmp(a->gated, b->gated, sizeof a->gated) != 0, STATUS_DATA,
             "\"gated_layers\" are others there than here");
     return status_ok();

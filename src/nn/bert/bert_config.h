@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/status.h"
 #include "nn/label_names.h"
+#include "nn/model_heads.h"
 
 #include <stdint.h>
 
@@ -14,7 +15,26 @@ enum { BERT_VOCAB_MULTIPLE = 64 };
 
 enum { BERT_CONFIG_MOST_LAYERS = 1024 };
 
+/* A kind of BERT: its equations under names of its own. */
+struct bert_kind {
+    const char *model_type; /* of config.json */
+    /* Hugging Face's class of each task: "BertForMaskedLM"; NULL: there is none */
+    const char *classes[MODEL_TASK_TOKEN_CLASSIFICATION + 1];
+    const char *embeddings, *layers, *pooler, *mlm; /* before the names of weights: "bert.embeddings." */
+    const char *word;                               /* the name of the word embeddings */
+    /* heads are RoBERTa's: a classifier of texts has a dense layer of its own in place of the pooler, and
+     * drops in front of that too */
+    bool has_dense_classifier;
+    /* positions are numbered from pad_token_id + 1, so the first rows of their table are no token's */
+    bool counts_behind_padding;
+};
+
+/* Devlin et al. 2018; RoBERTa (Liu et al. 2019, arXiv:1907.11692). */
+extern const struct bert_kind bert_kind, roberta_kind;
+
 struct bert_config {
+    const struct bert_kind *kind; /* NULL: bert_kind */
+    int64_t first_position;       /* row of the table of positions that is the first token's */
     int64_t vocab_size;
     int64_t hidden_size;
     int64_t num_hidden_layers; /* layers without the gated ones, which a file counts too */
@@ -26,7 +46,7 @@ struct bert_config {
     double attention_probs_dropout_prob;
     double initializer_range;
     double layer_norm_eps;
-    bool layer_norm_large_model; /* pre-LN layers (nn/bert/bert_layer_pre.c), not post-LN */
+    bool layer_norm_large_model; /* pre-LN layers (nn/block_post_sums.c), not post-LN */
     /* "gated_layers" of the file, a bit for each of its numbers: pre-LN layers whose outputs count times
      * zero, so that they change nothing.  They are not computed and have no weights; names of weights keep
      * the file's numbers (bert_config_layer_number). */
@@ -40,13 +60,19 @@ struct bert_config {
     double classifier_dropout; /* hidden_dropout_prob if the file has none */
 };
 
-/* The values that "model_type" may have, ended by NULL. */
+/* The values that BERT's "model_type" may have, ended by NULL. */
 extern const char *const bert_config_model_types[];
+
+const struct bert_kind *bert_config_kind(const struct bert_config *c);
+
+/* Tokens of the longest text: the rows of the table of positions that tokens have. */
+int64_t bert_config_max_length(const struct bert_config *c);
 
 /* Reads a configuration from a JSON object; `source` names it in messages.  Absent keys get the defaults of
  * Devlin et al.; vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for
  * impossible values, or a model that kiln does not compute.  A warning names unknown keys. */
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
+struct status roberta_config_parse(struct bert_config *c, const json_t *object, const char *source);
 
 /* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL
  * without memory. */

@@ -1,10 +1,11 @@
 /* The equations, h the last layer's output, E the word embeddings:
  *
  *     z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab (nn/word_head.h)
- *     p = tanh(h_cls W_pool^T + b_pool),   NSP logits = p W_nsp^T + b_nsp
+ *     p = tanh(dropout(h_cls) W_pool^T + b_pool),  NSP logits = p W_nsp^T + b_nsp
  *     [start end] logits = h W_qa^T + b_qa; a softmax over the tokens of each sequence for either
  *     logits of labels = dropout(r) W^T + b, r a row
- */
+ *
+ * Only a classifier of RoBERTa's drops from h_cls. */
 #include "nn/bert/bert_heads.h"
 
 #include "nn/text_batch_layout.h"
@@ -18,6 +19,23 @@ const struct weight_row bert_pooler_rows[] = {
     WEIGHT_BIAS(b_pool, HIDDEN, UNIFORM, WHOLE, "dense.bias"),
 };
 _Static_assert(sizeof bert_pooler_rows / sizeof bert_pooler_rows[0] == BERT_POOLER_N_ROWS,
+               "the declared number");
+
+const struct weight_row bert_dense_rows[] = {
+    WEIGHT_MATRIX(w_pool, HIDDEN, HIDDEN, NORMAL, WHOLE, "weight"),
+    WEIGHT_BIAS(b_pool, HIDDEN, ZERO, WHOLE, "bias"),
+};
+_Static_assert(sizeof bert_dense_rows / sizeof bert_dense_rows[0] == BERT_POOLER_N_ROWS,
+               "the declared number");
+
+const struct weight_row roberta_mlm_rows[] = {
+    WEIGHT_MATRIX(w_t, HIDDEN, HIDDEN, NORMAL, WHOLE, "dense.weight"),
+    WEIGHT_BIAS(b_t, HIDDEN, ZERO, WHOLE, "dense.bias"),
+    WEIGHT_VECTOR(gamma_t, HIDDEN, ONE, WHOLE, "layer_norm.weight"),
+    WEIGHT_VECTOR(beta_t, HIDDEN, ZERO, WHOLE, "layer_norm.bias"),
+    WEIGHT_VECTOR(b_vocab, VOCAB, ZERO, BY_WORD, "bias"),
+};
+_Static_assert(sizeof roberta_mlm_rows / sizeof roberta_mlm_rows[0] == BERT_MLM_N_ROWS,
                "the declared number");
 
 const struct weight_row bert_mlm_rows[] = {
@@ -105,13 +123,17 @@ void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor
 }
 
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
-                     const struct bert_head_weights *w, const struct layer_call *call)
+                     const struct bert_head_weights *w, struct dropout drop, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "pooler", -1);
 
-    /* p = tanh(h_cls W_pool^T + b_pool) */
+    /* p = tanh(dropout(h_cls) W_pool^T + b_pool) */
     tensor cls = read_rows(x, a->cls, h, TEXT_CLS_ROWS, call);
+    if (drop.p > 0) {
+        op->dropout(x, a->cls, cls, call->stream->fields[TEXT_CLS_KEYS], drop);
+        cls = a->cls;
+    }
     op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
     op->tanh(x, a->pooled, a->pooled);
 }
@@ -149,16 +171,20 @@ void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
 
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
-                              const struct layer_call *call)
+                              struct dropout drop, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
-    tensor cls = rows_in(a->cls, h, TEXT_CLS_ROWS, call), dcls = rows_in(a->cls, dh, TEXT_CLS_ROWS, call);
+    tensor cls = drop.p > 0 ? a->cls : rows_in(a->cls, h, TEXT_CLS_ROWS, call),
+           dcls = rows_in(a->cls, dh, TEXT_CLS_ROWS, call);
     exec_enter(x, "pooler", -1);
 
-    /* p = tanh(h_cls W_pool^T + b_pool) */
+    /* p = tanh(dropout(h_cls) W_pool^T + b_pool) */
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
     op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, cls, call->adds);
     op->linear_backward_input(x, dcls, a->dpooled, w->w_pool, false);
+    if (drop.p > 0) {
+        op->dropout(x, dcls, dcls, call->stream->fields[TEXT_CLS_KEYS], drop);
+    }
     add_rows(x, dh, dcls, TEXT_CLS_ROWS, call);
 }
 

@@ -18,7 +18,9 @@ struct bert_head_weights {
 };
 
 extern const struct weight_row bert_pooler_rows[]; /* under "bert.pooler." */
+extern const struct weight_row bert_dense_rows[];  /* the pooler's weights as a layer of a classifier */
 extern const struct weight_row bert_mlm_rows[];    /* under "cls.predictions." */
+extern const struct weight_row roberta_mlm_rows[]; /* under "lm_head." */
 extern const struct weight_row bert_nsp_rows[];    /* under "cls.seq_relationship." */
 enum { BERT_POOLER_N_ROWS = 2, BERT_MLM_N_ROWS = 5, BERT_NSP_N_ROWS = 2 };
 _Static_assert((BERT_POOLER_N_ROWS + BERT_MLM_N_ROWS + BERT_NSP_N_ROWS) * sizeof(tensor) ==
@@ -49,15 +51,15 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
 void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor h,
                           const struct bert_head_weights *w, const struct layer_call *call);
 
-/* Computes a->pooled from the hidden state of each [CLS]. */
+/* Computes a->pooled from the hidden state of each [CLS], from which `drop` drops first. */
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
-                     const struct bert_head_weights *w, const struct layer_call *call);
+                     const struct bert_head_weights *w, struct dropout drop, const struct layer_call *call);
 
 /* Adds the pooler's part to dh, the gradient of h, or assigns its selected rows, from a->dpooled, and adds
  * the gradients of the weights to g. */
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
-                              const struct layer_call *call);
+                              struct dropout drop, const struct layer_call *call);
 
 /* Computes a->nsp_logits from a->pooled. */
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,

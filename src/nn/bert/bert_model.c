@@ -9,23 +9,14 @@ static const struct bert_model *bert_of(const struct model *m)
     return (const struct bert_model *)m;
 }
 
-const char *bert_task_class(enum model_task task)
+static const struct bert_kind *kind_of(const struct model *m)
 {
-    switch (task) {
-    case MODEL_TASK_PRETRAINING: return "BertForPreTraining";
-    case MODEL_TASK_MASKED_LM: return "BertForMaskedLM";
-    case MODEL_TASK_CAUSAL_LM: break; /* no task of BERT's */
-    case MODEL_TASK_QUESTION_ANSWERING: return "BertForQuestionAnswering";
-    case MODEL_TASK_ENCODER: return "BertModel";
-    case MODEL_TASK_SEQUENCE_CLASSIFICATION: return "BertForSequenceClassification";
-    case MODEL_TASK_TOKEN_CLASSIFICATION: return "BertForTokenClassification";
-    }
-    return NULL;
+    return bert_config_kind(&bert_of(m)->config);
 }
 
 static json_t *to_json(const struct model *m)
 {
-    return bert_config_to_json(&bert_of(m)->config, bert_task_class(m->task));
+    return bert_config_to_json(&bert_of(m)->config, kind_of(m)->classes[m->task]);
 }
 
 /* ---- activations ---- */
@@ -88,12 +79,30 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
 
 /* ---- passes ---- */
 
+/* The weights of the input, or their gradients, whose table of positions begins with the first token's. */
+static struct bert_embed_weights embed_of(const struct model_pass *p, const void *weights)
+{
+    const struct bert_config *c = &bert_of(p->model)->config;
+    struct bert_embed_weights w = ((const struct bert_weights *)weights)->embed;
+    w.position = tensor_slice(w.position, c->first_position, bert_config_max_length(c));
+    return w;
+}
+
 static void input_forward(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
-    const struct bert_weights *w = p->weights;
+    struct bert_embed_weights w = embed_of(p, p->weights);
     struct layer_call call = block_model_call(p, p->model->n_layers - 1);
-    bert_embed_forward(p->x, &a->embed, &w->embed, &call, p->model->vocab_size);
+    bert_embed_forward(p->x, &a->embed, &w, &call, p->model->vocab_size);
+}
+
+/* Dropout site above those of all layers, the one after that of the classifier. */
+static const uint32_t SITE_DENSE = 0xFFFF0002U;
+
+/* Whether the pooler's weights are a layer of a classifier of texts. */
+static bool has_dense(const struct model *m)
+{
+    return kind_of(m)->has_dense_classifier && m->task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
 }
 
 /* The dropout addresses of the classifier's rows. */
@@ -101,6 +110,14 @@ static tensor keys_of(const struct model_pass *p)
 {
     bool tokens = p->model->task == MODEL_TASK_TOKEN_CLASSIFICATION;
     return tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS];
+}
+
+/* The dropout in front of the dense layer of a classifier of texts, if it has one of its own. */
+static struct dropout dense_dropout(const struct model_pass *p)
+{
+    bool drops = p->training && has_dense(p->model);
+    return (struct dropout){.p = drops ? bert_of(p->model)->config.classifier_dropout : 0,
+                            .site = SITE_DENSE};
 }
 
 /* Runs the heads up to their logits, without the logits of words. */
@@ -114,7 +131,7 @@ static void heads_begin(const struct model_pass *p, const struct layer_call *cal
         bert_heads_transform(p->x, &a->heads, h, &w->heads, call);
     }
     if (model_task_has(task, MODEL_POOLED)) {
-        bert_heads_pool(p->x, &a->heads, h, &w->heads, call);
+        bert_heads_pool(p->x, &a->heads, h, &w->heads, dense_dropout(p), call);
     }
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_forward(p->x, &a->heads, &w->heads);
@@ -213,7 +230,7 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
         bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, call);
     }
     if (model_task_has(task, MODEL_POOLED)) {
-        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, call);
+        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, dense_dropout(p), call);
     }
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_transform_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, call);
@@ -244,9 +261,9 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
 static void input_backward(const struct model_pass *p, tensor dx)
 {
     const struct bert_acts *a = p->acts;
-    const struct bert_weights *w = p->weights, *g = p->grads;
+    struct bert_embed_weights w = embed_of(p, p->weights), g = embed_of(p, p->grads);
     struct layer_call call = block_model_call(p, 0);
-    bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call, p->model->vocab_size);
+    bert_embed_backward(p->x, dx, &g, &a->embed, &w, &call, p->model->vocab_size);
 }
 
 static tensor head_output(const void *acts, enum model_output output)
@@ -334,31 +351,58 @@ static struct block_part part(const struct weight_row *rows, int n_rows, const c
 
 #define PLACE(field) offsetof(struct bert_weights, field)
 
+/* The heads of words and of labels, whose names are RoBERTa's or BERT's. */
+static void add_named_heads(struct block_model *b)
+{
+    enum model_task task = b->model.task;
+    int64_t heads = b->model.n_layers;
+    const struct bert_kind *kind = kind_of(&b->model);
+    if (model_task_has(task, MODEL_POOLED)) {
+        block_model_add(
+            b, has_dense(&b->model)
+                   ? part(bert_dense_rows, BERT_POOLER_N_ROWS, "classifier.dense.", heads, PLACE(heads))
+                   : part(bert_pooler_rows, BERT_POOLER_N_ROWS, kind->pooler, heads, PLACE(heads)));
+    }
+    if (model_task_has(task, MODEL_WORD_LOGITS)) {
+        block_model_add(b, part(kind->has_dense_classifier ? roberta_mlm_rows : bert_mlm_rows,
+                                BERT_MLM_N_ROWS, kind->mlm, heads, PLACE(heads)));
+    }
+    if (model_task_has_labels(task)) {
+        block_model_add(b, part(bert_classifier_rows, BERT_CLASSIFIER_N_ROWS,
+                                has_dense(&b->model) ? "classifier.out_proj." : "classifier.", heads,
+                                PLACE(classifier)));
+    }
+}
+
 static void add_heads(struct block_model *b)
 {
     enum model_task task = b->model.task;
     int64_t heads = b->model.n_layers;
-    if (model_task_has(task, MODEL_POOLED)) {
-        block_model_add(b, part(bert_pooler_rows, BERT_POOLER_N_ROWS, "bert.pooler.", heads, PLACE(heads)));
-    }
-    if (model_task_has(task, MODEL_WORD_LOGITS)) {
-        block_model_add(b, part(bert_mlm_rows, BERT_MLM_N_ROWS, "cls.predictions.", heads, PLACE(heads)));
-        b->model.tied = "bert.embeddings.word_embeddings.weight";
-        model_add_measure(&b->model, MEASURE_MASKED_WORDS, TEXT_MASKED_LABELS);
-    }
+    add_named_heads(b);
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         block_model_add(b,
                         part(bert_nsp_rows, BERT_NSP_N_ROWS, "cls.seq_relationship.", heads, PLACE(heads)));
-        model_add_measure(&b->model, MEASURE_NEXT_SENTENCE, TEXT_PAIR_LABELS);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         block_model_add(b, part(bert_qa_rows, BERT_QA_N_ROWS, "qa_outputs.", heads, PLACE(qa)));
-        model_add_measure(&b->model, MEASURE_ANSWER, TEXT_SPAN_LABELS);
     }
-    if (model_task_has_labels(task)) {
-        block_model_add(
-            b, part(bert_classifier_rows, BERT_CLASSIFIER_N_ROWS, "classifier.", heads, PLACE(classifier)));
-        model_add_measure(&b->model, MEASURE_LABEL, TEXT_CLASS_LABELS);
+}
+
+static void add_measures(struct model *m)
+{
+    if (model_task_has(m->task, MODEL_WORD_LOGITS)) {
+        m->tied = kind_of(m)->word;
+        model_add_measure(m, MEASURE_MASKED_WORDS, TEXT_MASKED_LABELS);
+    }
+    if (model_task_has(m->task, MODEL_PAIR_LOGITS)) {
+        model_add_measure(m, MEASURE_NEXT_SENTENCE, TEXT_PAIR_LABELS);
+    }
+    if (model_task_has(m->task, MODEL_SPAN_LOGITS)) {
+        model_add_measure(m, MEASURE_ANSWER, TEXT_SPAN_LABELS);
+    }
+    if (model_task_has_labels(m->task)) {
+        m->layout.fields[TEXT_CLASS_LABELS] = label_field(&bert_of(m)->config, m->task);
+        model_add_measure(m, MEASURE_LABEL, TEXT_CLASS_LABELS);
     }
 }
 
@@ -370,12 +414,13 @@ static int64_t layer_number(const struct block_model *m, int64_t layer)
 struct bert_model bert_model(const struct bert_config *config, enum model_task task)
 {
     const struct block_wiring *wiring = config->layer_norm_large_model ? &block_post_sums : &block_post;
+    const struct bert_kind *kind = bert_config_kind(config);
     struct bert_model b = {
         .blocks = {.model = {.type = &bert_type,
                              .n_layers = config->num_hidden_layers,
                              .hidden_size = config->hidden_size,
                              .n_heads = config->num_attention_heads,
-                             .max_length = config->max_position_embeddings,
+                             .max_length = bert_config_max_length(config),
                              .feed_forward_size = config->intermediate_size,
                              .n_factors = LAYER_N_FACTORS,
                              .form = wiring->name,
@@ -405,14 +450,11 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
         .config = *config,
     };
     block_model_size(&b.blocks, bert_config_padded_vocab(config));
-    block_model_add(&b.blocks, part(bert_embed_rows, BERT_EMBED_N_ROWS, "bert.embeddings.", MODEL_INPUT_LAYER,
+    block_model_add(&b.blocks, part(bert_embed_rows, BERT_EMBED_N_ROWS, kind->embeddings, MODEL_INPUT_LAYER,
                                     PLACE(embed)));
-    block_model_add(&b.blocks,
-                    part(bert_layer_rows, BLOCK_N_ROWS, "bert.encoder.layer.", BLOCK_EVERY_LAYER, 0));
+    block_model_add(&b.blocks, part(bert_layer_rows, BLOCK_N_ROWS, kind->layers, BLOCK_EVERY_LAYER, 0));
     add_heads(&b.blocks);
-    if (model_task_has_labels(task)) {
-        b.blocks.model.layout.fields[TEXT_CLASS_LABELS] = label_field(config, task);
-    }
+    add_measures(&b.blocks.model);
     return b;
 }
 

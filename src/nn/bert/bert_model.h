@@ -8,9 +8,6 @@
 #include "nn/text_batch_layout.h"
 #include "nn/vector_head.h"
 
-/* "BertForPreTraining" and so on. */
-const char *bert_task_class(enum model_task task);
-
 /* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null
  * tensors. */
 struct bert_weights {

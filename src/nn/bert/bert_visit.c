@@ -2,6 +2,7 @@
 #include "nn/bert/bert_model.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The path of a module of a layer; of the layer itself for "". */
 struct module_path {
@@ -90,16 +91,31 @@ static void visit_layer(const struct block_acts *l, const struct visiting *v)
     visit_parts(v, "output", "output", l->out);
 }
 
+/* The path of a module whose weights' names begin with `prefix`. */
+static struct module_path without_dot(const char *prefix)
+{
+    struct module_path p;
+    snprintf(p.text, sizeof p.text, "%.*s", (int)strlen(prefix) - 1, prefix);
+    return p;
+}
+
+static const struct bert_kind *kind_of(const struct model *m)
+{
+    return bert_config_kind(&((const struct bert_model *)m)->config);
+}
+
 void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor, void *context)
 {
+    const struct bert_kind *kind = kind_of(m);
     const struct bert_acts *a = acts;
     enum batch_rows rows = bert_acts_classified(m->task);
     if (layer == MODEL_INPUT_LAYER) {
-        visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
+        visitor(context, "embeddings", without_dot(kind->embeddings).text, BATCH_OF_TOKENS, a->embed.out);
     } else if (layer == m->n_layers) {
-        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS,
+        visitor(context, "MLM logits", without_dot(kind->mlm).text, BATCH_OF_LABELS,
                 whole(a, a->heads.words.all_logits));
-        visitor(context, "pooled output", "bert.pooler", BATCH_OF_SEQUENCES, a->heads.pooled);
+        visitor(context, "pooled output", without_dot(kind->pooler).text, BATCH_OF_SEQUENCES,
+                a->heads.pooled);
         visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
         visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
         visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
@@ -127,7 +143,8 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
     const struct bert_acts *a = acts;
     enum batch_rows rows = bert_acts_classified(m->task);
     if (layer == m->n_layers) {
-        visitor(context, "cls.predictions", BATCH_OF_LABELS, false, whole(a, a->heads.words.dlogits));
+        visitor(context, without_dot(kind_of(m)->mlm).text, BATCH_OF_LABELS, false,
+                whole(a, a->heads.words.dlogits));
         visitor(context, "cls.seq_relationship", BATCH_OF_SEQUENCES, false, a->heads.dnsp_logits);
         visitor(context, "qa_outputs", BATCH_OF_TOKENS, false, a->qa.dlogits);
         visitor(context, "classifier", rows, false, a->classifier.dlogits);

@@ -40,7 +40,7 @@ static struct status check_checkpoint(const struct pretrain_options *o, const st
     const json_t *classes = json_object_get(from->config, "architectures");
     const char *class = json_string_value(json_array_get(classes, 0));
     const struct bert_pretrain_options *own = o->own;
-    bool alone = class != NULL && strcmp(class, bert_task_class(MODEL_TASK_MASKED_LM)) == 0;
+    bool alone = class != NULL && strcmp(class, bert_kind.classes[MODEL_TASK_MASKED_LM]) == 0;
     if (class == NULL || alone == own->no_nsp) {
         return status_ok();
     }

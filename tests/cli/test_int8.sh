@@ -28,6 +28,17 @@ paste -d' ' "$dir/int8" "$dir/fp32" | tr '[],' '   ' | awk '{
 }' || fail "the vectors in int8 are others"
 expect 0 'M parameters' "$kiln" embed --model "$dir/mean" --dtype int8 --dry_run
 
+# The other answers of encoders.
+unpack_golden hf_dirs
+unpack_golden classify
+takes_int8() { expect 0 'with the outputs in fp32, on 9 texts' "$kiln" "$1" --dtype int8 --model "$dir/$2" "${@:3}"; }
+takes_int8 classify single 'the king'
+takes_int8 tag tokens 'the king of a dog'
+takes_int8 rerank regression 'the king' 'a dog'
+takes_int8 fill masked_lm 'the [MASK]'
+echo 'the dog saw the king' >"$dir/context"
+takes_int8 ask question_answering --context "$dir/context" 'the king'
+
 # One activation of each token is so large that all others round to zero, and nothing reads it.
 model=$dir/mean/model.safetensors
 header=$((8 + $(od -An -tu8 -N8 "$model")))

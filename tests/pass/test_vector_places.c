@@ -31,6 +31,20 @@ static void places_are_side_by_side(bool rounds_biases)
     vector_places_fini(&v);
 }
 
+/* Where layers alone are rounded, other matrices lie with the vectors: here all but the one of layer 0. */
+static void matrices_outside_of_layers_are_there(void)
+{
+    const struct device device = {.takes_rounded_biases = false};
+    struct param outside = {.n_dims = 2, .layer = 1}, before = {.n_dims = 2, .layer = -1},
+                 inside = {.n_dims = 2};
+    struct vector_places v;
+    EXPECT_OK(vector_places_init(&v, &table, &device, 1));
+    EXPECT(vector_places_has(&v, &outside) && vector_places_has(&v, &before) &&
+               !vector_places_has(&v, &inside),
+           "another matrix is with the vectors");
+    vector_places_fini(&v);
+}
+
 static void shards_know_what_is_before_them(void)
 {
     static const int64_t cases[][2] = {{0, 0},       {1024, 0},    {1500, 476},  {2048, 1024}, {2500, 1476},
@@ -82,6 +96,7 @@ int main(void)
 {
     places_are_side_by_side(false);
     places_are_side_by_side(true);
+    matrices_outside_of_layers_are_there();
     shards_know_what_is_before_them();
     shards_have_runs();
     return 0;

@@ -1,5 +1,5 @@
-/* train_state: OUTPUT_DIR/train.json, in which `kiln train` keeps its text, its flags, what it chose and the steps
- * that are done.
+/* train_state: OUTPUT_DIR/train.json, in which `kiln train` keeps its text, its flags, what it chose and the
+ * steps that are done.
  *
  * The rule: an output directory is one run's: of one text and one set of flags.  Until something was trained,
  * another text or other flags begin it anew; then they are refused. */

@@ -38,8 +38,8 @@ void document_parts_plan(struct document_parts *p, uint64_t text_bytes);
 struct status document_parts_add(struct document_parts *p, const struct document_tokens *t);
 struct status document_parts_end(struct document_parts *p);
 
-/* Makes all durable, and appends what document_parts_continue needs; which opens the outputs, too.  STATUS_IO;
- * STATUS_DATA: the files are others, or the state is damaged. */
+/* Makes all durable, and appends what document_parts_continue needs; which opens the outputs, too.
+ * STATUS_IO; STATUS_DATA: the files are others, or the state is damaged. */
 struct status document_parts_save(struct document_parts *p, struct buf *out);
 struct status document_parts_continue(struct document_parts *p, struct span *in);
 

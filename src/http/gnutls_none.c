@@ -1,12 +1,12 @@
 /* gnutls_none: what a static libmicrohttpd asks of GnuTLS, for programs that link it (KILN_STATIC).
  * Distributions have no static GnuTLS, and kiln's server speaks plain HTTP: only the first two are called. */
-#include <stdlib.h>
+#include "core/status.h"
 
 #define NONE(name)                                                                                           \
     void name(void);                                                                                         \
     void name(void)                                                                                          \
     {                                                                                                        \
-        abort();                                                                                             \
+        CHECK(false, "%s without GnuTLS", #name);                                                            \
     }
 
 int gnutls_global_init(void);

@@ -2,6 +2,7 @@
 # Makes dist/*.deb, for the Debian or Ubuntu that it runs on, from the tracked files as they are; compiled in build-deb/, without tests
 # and without libkiln_cuda.so.  lintian judges them where it is installed.  usage: tools/make_deb.sh
 set -euo pipefail
+export CCACHE_BASEDIR= # with one, ccache gives the compiler paths that -ffile-prefix-map does not know
 cd "$(dirname "$0")/.."
 source=build-deb/kiln
 rm -rf build-deb dist/*.deb

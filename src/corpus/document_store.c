@@ -24,7 +24,7 @@ struct run {
     struct cleaning cleaning;
     struct document_parts parts;
     int n_stores;
-    bool keeps;   /* a later run continues */
+    bool keeps; /* a later run continues */
     int64_t n_bad;
     int64_t start_ns, saved_ns;
     double old_seconds; /* of reading, in earlier runs */

@@ -63,6 +63,7 @@ struct bert_config {
 /* The values that BERT's "model_type" may have, ended by NULL. */
 extern const char *const bert_config_model_types[];
 
+/* The kind that a configuration is of. */
 const struct bert_kind *bert_config_kind(const struct bert_config *c);
 
 /* Tokens of the longest text: the rows of the table of positions that tokens have. */

@@ -44,6 +44,11 @@ static struct mask_place next_mask(const struct tokenizer *t, const char *text, 
     return place;
 }
 
+bool fill_mask_is_in(const struct tokenizer *t, const char *text, size_t n)
+{
+    return next_mask(t, text, n).at != NULL;
+}
+
 /* The text, with the mask token for each mask, between the special tokens. */
 static struct status encode(struct id_list *ids, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n)

@@ -25,8 +25,11 @@ struct fill_job {
     struct fill_result result;
 };
 
-/* Makes the job of a text.  STATUS_DATA if text[0..n) has no "[MASK]", or more than fit a batch, or is longer
- * than the model reads. */
+/* Whether text[0..n) has a mask: "[MASK]", or what the tokenizer calls it, "<mask>". */
+bool fill_mask_is_in(const struct tokenizer *t, const char *text, size_t n);
+
+/* Makes the job of a text.  STATUS_DATA if text[0..n) has no mask, or more than fit a batch, or is longer than
+ * the model reads. */
 struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n, int64_t top_k);
 
@@ -40,7 +43,7 @@ struct status fill_mask_find_word(struct id_list *words, struct tokenizer_scratc
 void fill_job_read(struct fill_job *j, struct fill_result *result);
 void fill_job_fini(struct fill_job *j);
 
-/* Fills every "[MASK]" of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model
+/* Fills every mask of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model
  * reads; STATUS_NUMERIC if the model computes something that is not finite. */
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result);

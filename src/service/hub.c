@@ -2,6 +2,7 @@
  * Most tasks send the same {"inputs": text}, so the head of the model decides between them; the shape of the
  * inputs does so only where a model can do two things. TEI's clients send the same path, for vectors and for
  * ranks. */
+#include "serve/fill_mask.h"
 #include "service/embedding_call.h"
 #include "service/endpoints.h"
 #include "service/hub_tasks.h"
@@ -170,11 +171,12 @@ static const struct hub_task *task_of_shape(const struct call *c)
 }
 
 /* Whether a text has a mask.  The client of feature extraction sends no parameters, that of masks does. */
-static bool asks_for_words(const struct call *c)
+static bool asks_for_words(const struct call *c, const struct tokenizer *t)
 {
     const json_t *inputs = json_object_get(c->body, "inputs");
     const char *text = json_string_value(json_is_array(inputs) ? json_array_get(inputs, 0) : inputs);
-    return json_object_get(c->body, "parameters") != NULL || (text != NULL && strstr(text, "[MASK]") != NULL);
+    return json_object_get(c->body, "parameters") != NULL ||
+           (text != NULL && fill_mask_is_in(t, text, strlen(text)));
 }
 
 static const struct hub_task *task_of_model(const struct call *c, const struct served_model *m)
@@ -185,7 +187,8 @@ static const struct hub_task *task_of_model(const struct call *c, const struct s
     case MODEL_TASK_SEQUENCE_CLASSIFICATION: return &classify;
     case MODEL_TASK_TOKEN_CLASSIFICATION: return &tag;
     case MODEL_TASK_MASKED_LM:
-    case MODEL_TASK_PRETRAINING: return !m->model.files.found && asks_for_words(c) ? &fill : &features;
+    case MODEL_TASK_PRETRAINING:
+        return !m->model.files.found && asks_for_words(c, m->model.tokenizer) ? &fill : &features;
     case MODEL_TASK_ENCODER: break;
     }
     return &features;

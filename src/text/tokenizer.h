@@ -65,7 +65,7 @@ struct tokenizer {
     char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
     /* special tokens that a text spells, such as "<|endoftext|>", are found: as in transformers */
     bool parses_special;
-    char *chat_template; /* text of the model's (text/chat_template.h); NULL: it has none */
+    char *chat_template;  /* text of the model's (text/chat_template.h); NULL: it has none */
     bool has_one_segment; /* the model has no other: the frame's segment 1 is 0 too */
 };
 

@@ -18,7 +18,7 @@ from transformers import (RobertaConfig, RobertaForMaskedLM, RobertaForQuestionA
                           RobertaForTokenClassification, RobertaModel, RobertaTokenizerFast)
 
 torch.manual_seed(5)
-TEXTS = ["The house is old.", "the house\tIs it old?", "It's <mask>, isn't it?  Yes; 42 houses!", "déjà vu ☂\t  two  spaces ", "x"]
+TEXTS = ["The house is old.", "the house\tIs it old?", "It's <mask>, isn't it?  Yes; 42 houses!", "déjà vu ☂  two   spaces ", "x"]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 

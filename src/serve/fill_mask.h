@@ -28,8 +28,8 @@ struct fill_job {
 /* Whether text[0..n) has a mask: "[MASK]", or what the tokenizer calls it, "<mask>". */
 bool fill_mask_is_in(const struct tokenizer *t, const char *text, size_t n);
 
-/* Makes the job of a text.  STATUS_DATA if text[0..n) has no mask, or more than fit a batch, or is longer than
- * the model reads. */
+/* Makes the job of a text.  STATUS_DATA if text[0..n) has no mask, or more than fit a batch, or is longer
+ * than the model reads. */
 struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n, int64_t top_k);
 

@@ -42,11 +42,16 @@ in_root()
     return "$status"
 }
 
+need_root()
+{
+    [ "$(id -u)" -eq 0 ] || skip chroot "only root can make a Debian to try kiln in; run it as root"
+}
+
 # bare_enter SCRIPT: what a script does to run itself in namespaces; the root is removed in the end.
 bare_enter()
 {
     local namespaces=(unshare --mount --pid --fork --kill-child --mount-proc)
-    [ "$(id -u)" -eq 0 ] || skip chroot "only root can make a Debian to try kiln in; run it as root"
+    need_root
     tools/install_deps.sh debootstrap debian-archive-keyring || skip chroot "debootstrap cannot be installed"
     "${namespaces[@]}" true || skip chroot "this machine allows no namespaces with mounts of their own; a container needs CAP_SYS_ADMIN"
     rm -rf --one-file-system "$base"

@@ -71,5 +71,6 @@ if [ "${1:-}" = --in-namespaces ]; then
     exit "$failed"
 fi
 
+need_root
 git -c safe.directory='*' rev-parse --quiet --verify HEAD >/dev/null || skip git "there is no commit to clone; git and a checkout enable this"
 bare_enter tools/bare_root.sh

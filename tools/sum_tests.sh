@@ -29,6 +29,10 @@ chroot        tools
 bzip2         tools
 libkiln       a shared library
 cc            tools
+binutils      tools
+int8          a processor with VNNI or AMX
+jupyter       tools
+mypy          tools
 objdump       tools
 python        tools
 nvcc          tools

@@ -44,7 +44,7 @@ typedef void part_visitor(void *context, void *part, const char *prefix, int64_t
 static void visit_layers(const struct model *m, const struct block_part *part,
                          struct block_weight_table *weights, part_visitor *visit, void *context)
 {
-    for (int64_t i = 0; i < m->n_layers; i++) {
+    for (int64_t i = 0; i < block_model_of(m)->form.n_layers; i++) {
         char path[MODEL_MODULE_BYTES], prefix[MODEL_MODULE_BYTES + 1];
         block_model_path(path, m, i);
         snprintf(prefix, sizeof prefix, "%s.", path);
@@ -89,14 +89,15 @@ struct status block_model_create_weights(const struct model *m, void **weights,
 {
     bool rounds_layers = m->type->int8 == MODEL_INT8_LAYERS && matrices.dtype == DTYPE_I8;
     const struct weight_sizes *sizes = &block_model_of(m)->sizes;
+    int64_t n_layers = block_model_of(m)->form.n_layers;
     struct weight_view views[2] = {{table, *sizes, matrices, vectors, biases},
                                    {table, *sizes, rounds_layers ? vectors : matrices, vectors, biases}};
     struct block_weight_table *w = *weights = calloc(1, block_model_of(m)->weight_bytes);
     if (w != NULL) {
-        w->layers = calloc((size_t)m->n_layers, sizeof *w->layers);
+        w->layers = calloc((size_t)n_layers, sizeof *w->layers);
     }
     FAIL_IF(w == NULL || w->layers == NULL, STATUS_MEMORY, "out of memory for the views of %lld layers",
-            (long long)m->n_layers);
+            (long long)n_layers);
     for_each_part(m, w, view_part, views);
     return status_ok();
 }

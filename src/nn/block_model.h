@@ -37,6 +37,7 @@ struct block_stack {
     struct layer_scratch scratch;
 };
 
+/* Parameters are those of form.n_layers layers, of which passes run the first model.n_layers. */
 struct block_model {
     struct model model; /* first */
     struct layer_form form;

@@ -126,7 +126,7 @@ fi
 
 # the real one, by somebody who is not root
 mkdir -p "$dir/tree/tests/cli"
-cp "$source/tools/bare_root.sh" "$dir/tree/tools"
+cp "$source/tools/bare_root.sh" "$source/tools/bare_common.sh" "$dir/tree/tools"
 cp "$source/tests/cli/expect.sh" "$dir/tree/tests/cli"
 chmod -R a+rX "$dir"
 stranger=()

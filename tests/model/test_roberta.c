@@ -9,7 +9,6 @@
 #include "serve/fill_mask.h"
 #include "serve/model_outputs.h"
 
-
 enum { PATH = 512 };
 
 static const struct {

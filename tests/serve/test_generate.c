@@ -670,7 +670,8 @@ static void check_model(const char *name)
     session_close(&exact);
     session_close(&s);
     o.int8 = false;
-    EXPECT_ERROR(session_open(&s, path, MODEL_TASK_MASKED_LM, &o), STATUS_DATA, "this model answers: generate");
+    EXPECT_ERROR(session_open(&s, path, MODEL_TASK_MASKED_LM, &o), STATUS_DATA,
+                 "this model answers: generate");
 }
 
 int main(void)

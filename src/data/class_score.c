@@ -236,7 +236,7 @@ static const char *name_of(const struct scoring *s, int64_t label)
 static int64_t only_label(const struct scoring *s)
 {
     enum { FEWEST_ROWS = 10 };
-    for (int64_t k = 0; k < s->n_labels; k++) {
+    for (int64_t k = 0; s->tallies != NULL && k < s->n_labels; k++) {
         if (s->labels->problem == PROBLEM_SINGLE_LABEL && s->n >= FEWEST_ROWS && s->tallies[k].said == s->n &&
             s->tallies[k].meant < s->n) {
             return k;
@@ -370,9 +370,10 @@ static void add_confused_pairs(const struct scoring *s, json_t *tables)
                                             "fraction of the true label", "rows", rows));
 }
 
+/* Of numbers nothing was counted. */
 static struct status add_tables(const struct scoring *s, json_t *tables)
 {
-    if (s->labels->problem == PROBLEM_REGRESSION) {
+    if (s->tallies == NULL || s->decisions == NULL) {
         return status_ok();
     }
     TRY(add_label_table(s, tables));

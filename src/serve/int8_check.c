@@ -8,6 +8,11 @@ static const double LEAST_COSINE = 0.995;
 
 enum { MOST_TOKENS = 64 };
 
+static const char long_text[] =
+    "The committee approved a budget of $2,350,000 for 2024, which is 7.5% more than the year before, "
+    "although "
+    "several members said that the costs of the new bridge had not been shown to them in time.";
+
 /* Short and long, a question, names and numbers, code, and other languages than English. */
 static const char *const texts[] = {
     "The weather was cold and the roads were empty.",
@@ -16,9 +21,7 @@ static const char *const texts[] = {
     "Ada Lovelace, born in London in 1815, described how a machine could compute the numbers of Bernoulli.",
     "This was by far the worst meal that I have ever paid for, and I will not come back.",
     "for (int i = 0; i < n; i++) { sum += a[i] * b[i]; }",
-    "The committee approved a budget of $2,350,000 for 2024, which is 7.5% more than the year before, "
-    "although "
-    "several members said that the costs of the new bridge had not been shown to them in time.",
+    long_text,
     "Der Zug nach Hamburg f\303\244hrt heute eine Stunde sp\303\244ter.",
     "La biblioteca abre de lunes a viernes.",
 };

@@ -639,20 +639,20 @@ static int64_t find_longest(const struct indexed *x)
     return longest;
 }
 
-struct status gpt_pretrain_measure(struct gpt_samples *m, const char *prefix, const char *split,
+struct status gpt_pretrain_measure(struct gpt_samples *s, const char *prefix, const char *split,
                                    int64_t length)
 {
     struct gpt_set g = {0};
     snprintf(g.prefix, sizeof g.prefix, "%s", prefix);
     TRY(token_store_open_any(&g.store, prefix));
     struct token_windows w = {.length = length, .of_answers = g.store.info.has_answers};
-    struct status s = set_bounds(&g, PART_TRAIN, split);
-    s = failed(s) ? s : set_range(&w, &g, PART_TRAIN, split, 0, true);
-    *m = (struct gpt_samples){.n_train = token_windows_count(&w),
+    struct status status = set_bounds(&g, PART_TRAIN, split);
+    status = failed(status) ? status : set_range(&w, &g, PART_TRAIN, split, 0, true);
+    *s = (struct gpt_samples){.n_train = token_windows_count(&w),
                               .n_longest =
                                   w.of_answers ? int_smaller(find_longest(&g.store.index), length) : length,
                               .of_answers = w.of_answers,
                               .n_examples = w.of_answers ? g.store.index.n_documents : 0};
     token_store_close(&g.store);
-    return s;
+    return status;
 }

@@ -236,7 +236,7 @@ static const char *name_of(const struct scoring *s, int64_t label)
 static int64_t only_label(const struct scoring *s)
 {
     enum { FEWEST_ROWS = 10 };
-    for (int64_t k = 0; s->tallies != NULL && k < s->n_labels; k++) {
+    for (int64_t k = 0; k < s->n_labels; k++) {
         if (s->labels->problem == PROBLEM_SINGLE_LABEL && s->n >= FEWEST_ROWS && s->tallies[k].said == s->n &&
             s->tallies[k].meant < s->n) {
             return k;
@@ -386,7 +386,7 @@ static struct status add_tables(const struct scoring *s, json_t *tables)
 /* Warns of a model that gives all rows one label, where they have several. */
 static void warn_of_one_label(const struct scoring *s)
 {
-    int64_t k = only_label(s);
+    int64_t k = s->tallies == NULL ? -1 : only_label(s);
     if (k >= 0) {
         log_warning("the model gives all %.0f texts the label %s, which %.0f of them have: it has not "
                     "learnt to tell them apart; train for more epochs, at another rate, or on labels "

@@ -162,9 +162,10 @@ unsigned kiln_model_tasks(const struct kiln_model *model);
 /* The name of a label, of "id2label", borrowed from the model; NULL for a number that is no label of it. */
 const char *kiln_model_label(const struct kiln_model *model, int64_t id);
 
+/* Memory of the device: that of the weights and of the libraries that compute with them, once; and that of
+ * each session, activations and a decoder's keys and values. */
 struct kiln_memory {
-    size_t model_bytes;   /* of the device, once: the weights, and the libraries that compute with them */
-    size_t session_bytes; /* of each session: activations, and the keys and values of a decoder */
+    size_t model_bytes, session_bytes;
 };
 
 struct kiln_generator_options;
@@ -209,7 +210,7 @@ struct kiln_tokens {
 struct kiln_status kiln_tokenize(struct kiln_session *session, struct kiln_tokens *tokens, const char *text,
                                  size_t n);
 
-/* The same without a session, from any thread: one text of a model at a time. */
+/* Tokenizes without a session, from any thread: one text of a model at a time. */
 struct kiln_status kiln_model_tokenize(struct kiln_model *model, struct kiln_tokens *tokens, const char *text,
                                        size_t n);
 void kiln_tokens_free(struct kiln_tokens *tokens);
@@ -498,7 +499,7 @@ struct kiln_generator_options {
     int64_t n_texts;    /* texts that are continued at once, from 1; others wait */
     size_t cache_bytes; /* of keys and values; 0: those of n_texts of the longest texts, in half of the free
                          * memory at most */
-    int64_t n_threads;  /* of the cpu that a step uses at most; 0: all */
+    int64_t n_threads;  /* threads of the cpu that a step uses at most; 0: all */
 };
 
 /* 8 texts, 0, 0. */

@@ -293,7 +293,7 @@ static bool is_cancelled(const void *context)
     return atomic_load(&s->cancelled);
 }
 
-/* As the server counts it: a session's part of its plan is what it does not share with the model. */
+/* A session's part of its plan is what it does not share with the model, as the server counts it. */
 static struct status plan_memory(struct kiln_memory *memory, const struct kiln_model *model,
                                  enum kiln_task task, const struct kiln_generator_options *given)
 {

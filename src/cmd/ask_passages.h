@@ -23,7 +23,7 @@ struct ask_passages {
     bool by_vectors, of_index;
     float *vectors;          /* [n, retriever's width] of the files' passages; NULL: none */
     int64_t n, n_read;       /* passages, and those that are read for a question */
-    struct buf text, pieces; /* what is read for the present question; struct piece */
+    struct buf text, pieces; /* text that is read for the present question, and its pieces: struct piece */
     json_t *lines;           /* lines of the index that are read for it */
 };
 

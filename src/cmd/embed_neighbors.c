@@ -93,7 +93,7 @@ static struct status find_word(struct neighbors *g, int32_t *id, const struct te
 {
     const struct tokenizer *t = &g->m.tokenizer;
     struct buf text = {0};
-    buf_puts(&text, t->kind->decodes_bytes ? " " : ""); /* as in the middle of a text */
+    buf_puts(&text, t->kind->decodes_bytes ? " " : ""); /* a word in the middle of a text */
     buf_append(&text, word->bytes, word->n);
     g->query.n = 0;
     struct status s = tokenizer_encode_ids(&g->scratch, &g->query, buf_text(&text), text.n);

@@ -374,7 +374,7 @@ static struct status judge(const json_t *details, const char *path)
                : status_error(STATUS_NUMERIC, "%s has NaN or infinity, first in %.80s", path, first);
 }
 
-/* What the configuration, the files and the tokenizer say of a model, and the commands that it answers. */
+/* The facts of a model by its configuration, files and tokenizer, and the commands that it answers. */
 static json_t *facts_of(const struct model_dir *m)
 {
     const struct model_family_sizes sizes = model_dir_sizes(m);

@@ -33,7 +33,7 @@ struct prepare_args {
     const char *quality;
     struct quality_limits limits;
     struct option_words decontaminate;
-    struct evaluation_words evaluation; /* of these files */
+    struct evaluation_words evaluation; /* word sequences of these files */
     int64_t decontaminate_words;
     double holdout_fraction, masked_lm_prob, short_seq_prob, save_seconds;
     int64_t drop_repeated_lines, min_document_chars;

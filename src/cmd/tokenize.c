@@ -76,7 +76,7 @@ static struct status write_ids(struct buf *line, const struct id_list *ids)
     return fwrite(start, 1, n, stdout) == n ? status_ok() : standard_streams_flush();
 }
 
-/* What the texts of a command share. */
+/* The state that all texts of a command share. */
 struct tokenizing {
     const struct tokenize_args *args;
     struct tokenizer_scratch scratch;

@@ -42,7 +42,7 @@ static void find_other(char name[256], const char *directory, const char *allowe
     }
 }
 
-/* What `kiln train` makes first is the state, and before it an empty directory. */
+/* `kiln train` makes an empty directory first, and then the state. */
 static struct status check_directory(const struct train_state *s)
 {
     char name[256];

@@ -11,7 +11,7 @@
 #include "io/dir_lock.h"
 
 struct train_state {
-    char path[FILE_PATH_BYTES], data[FILE_PATH_BYTES]; /* of train.json; OUTPUT_DIR/data */
+    char path[FILE_PATH_BYTES], data[FILE_PATH_BYTES]; /* paths of train.json and of OUTPUT_DIR/data */
     const char *output_dir;
     json_t *root;
     struct dir_lock lock;

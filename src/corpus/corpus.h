@@ -16,10 +16,10 @@ struct corpus_place {
     struct source_place in_file;
 };
 
-/* What became of the documents of a file. */
+/* Counts of the documents of a file. */
 struct file_counts {
     int64_t n_documents,
-        n_left_out; /* that have text, and are kept; that were left out, by format or cleaning */
+        n_left_out; /* documents with text that are kept; documents left out, by format or cleaning */
     int64_t n_tokens;
 };
 

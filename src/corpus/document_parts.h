@@ -21,7 +21,7 @@ struct document_parts {
     const struct tokenizer *tokenizer; /* borrowed */
     bool append_end;                   /* the end token, to each document that has tokens */
     bool by_key;             /* part i of a document goes to store i; else store 1 is the held-out one */
-    double holdout_fraction; /* of the parts; 0: nothing is held out */
+    double holdout_fraction; /* fraction of the parts; 0: nothing is held out */
     uint64_t seed;
     int n_stores;
 

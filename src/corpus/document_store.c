@@ -27,7 +27,7 @@ struct run {
     bool keeps; /* a later run continues */
     int64_t n_bad;
     int64_t start_ns, saved_ns;
-    double old_seconds; /* of reading, in earlier runs */
+    double old_seconds; /* time that earlier runs read */
     struct progress progress;
 };
 

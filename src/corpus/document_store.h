@@ -43,7 +43,7 @@ struct document_store_config {
     struct document_shuffle_config shuffle;
     bool overwrite, resume;
     double save_seconds; /* time between two saved states */
-    json_t *settings;    /* that decide the bytes of the output, for `resume`; borrowed */
+    json_t *settings;    /* settings that decide the bytes of the output, for `resume`; borrowed */
     bool check;          /* nothing is written, but all of the input is read; dry_run lists it */
 };
 

@@ -14,9 +14,9 @@
 #include "corpus/text_words.h"
 
 struct evaluation_words {
-    int n_words;            /* of a sequence, at most TEXT_WORDS_MOST */
-    struct hash_set hashes; /* of the sequences */
-    uint64_t hash;          /* of all of them: equal for equal sequences */
+    int n_words;            /* words of a sequence, at most TEXT_WORDS_MOST */
+    struct hash_set hashes; /* hashes of the sequences */
+    uint64_t hash;          /* hash of all sequences: equal for equal ones */
 };
 
 /* Reads files, or folders of them, and says what it found.  STATUS_DATA: a file is not text, or no text has

@@ -13,7 +13,7 @@ struct pass_work {
     char directory[FILE_PATH_BYTES];  /* has run.json and the state */
     char done[FILE_PATH_BYTES];       /* the run.json of the outputs that are there; "": none is kept */
     const struct input_files *inputs; /* borrowed */
-    json_t *settings;                 /* that decide the bytes of the output; borrowed */
+    json_t *settings;                 /* settings that decide the bytes of the output; borrowed */
     bool overwrite, resume;
     struct status (*check_outputs)(void *context); /* STATUS_USAGE: outputs are there already */
     void *context;

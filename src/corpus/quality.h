@@ -12,10 +12,10 @@
 /* Limits; 0: none.  A repeated word is one of five in a row that stood in the document before. */
 struct quality_limits {
     int64_t min_words, max_words;
-    double min_word_length, max_word_length; /* of the mean, in code points */
+    double min_word_length, max_word_length; /* limits of the mean, in code points */
     double max_symbols;                      /* "#" and ellipses, for each word */
     double max_repeated_lines;               /* lines equal to an earlier one, of all that are not empty */
-    double max_repeated_words;               /* of all words */
+    double max_repeated_words;               /* fraction of all words */
 };
 
 /* Whether there is a limit. */

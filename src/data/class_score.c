@@ -290,7 +290,7 @@ static struct status add_label_table(const struct scoring *s, json_t *tables)
     struct tally sum = sum_of(s);
     char note[320] = "";
     add_measures(rows, "macro average", sum, mean_of(s));
-    if (s->labels->problem == PROBLEM_MULTI_LABEL) { /* of single labels it is the accuracy, thrice */
+    if (s->labels->problem == PROBLEM_MULTI_LABEL) { /* single labels would have the accuracy here, thrice */
         add_measures(rows, "micro average", sum, measures_of(sum));
     }
     for (int64_t i = 0; i < s->n_labels && i < MOST_ROWS; i++) {
@@ -370,7 +370,7 @@ static void add_confused_pairs(const struct scoring *s, json_t *tables)
                                             "fraction of the true label", "rows", rows));
 }
 
-/* Of numbers nothing was counted. */
+/* Nothing was counted of numbers, which have no tables. */
 static struct status add_tables(const struct scoring *s, json_t *tables)
 {
     if (s->tallies == NULL || s->decisions == NULL) {

@@ -44,7 +44,7 @@ struct exec {
     /* products of a forward give each row the bits that it gets alone, where the device can
      * (ops/cpu/gemm.h) */
     bool rows_alone;
-    int max_threads; /* of the cpu's that an op uses; 0: all */
+    int max_threads; /* threads of the cpu that an op uses; 0: all */
     bool int8_rows;  /* rows that meet a matrix in int8 are rounded to int8 too (ops/ops.h, linear) */
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;

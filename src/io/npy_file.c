@@ -203,7 +203,7 @@ struct status npy_rows_open(struct npy_rows *r, const char *path, int64_t width,
     char header[HEADER_BYTES];
     size_t n_bytes = rows_header(header, r) + (size_t)(r->n * width * NUMBER_BYTES);
     FAIL_IF(r->n > 0 && ftruncate(r->fd, (off_t)n_bytes) != 0, STATUS_IO, "cannot shorten %s: %s", path,
-            strerror(errno)); /* what an interrupted writer left */
+            strerror(errno)); /* bytes that an interrupted writer left */
     return npy_rows_put(r, NULL, 0);
 }
 

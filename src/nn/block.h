@@ -58,7 +58,7 @@ struct block {
 
 /* Functions that join the sublayers into a layer. */
 struct block_wiring {
-    const char *name;   /* for messages, where it is not the usual one of its family: "pre-LN"; else NULL */
+    const char *name;   /* name for messages, if a family has another usual wiring: "pre-LN"; else NULL */
     bool hands_on_more; /* a layer reads more of the one below than its output */
 
     /* Carve a layer's activations; and only those that it passes to the next layer, if it shares the others

@@ -15,8 +15,8 @@
 /* The exact GELU, or its tanh approximation (ops.h, gelu_tanh). */
 enum layer_gelu { LAYER_GELU_EXACT, LAYER_GELU_TANH };
 
-/* Where layers know positions from: from their input, or from ALiBi's biases of the scores of attention
- * (Press et al. 2021, arXiv:2108.12409). */
+/* The source of positions: the layers' input, or ALiBi's biases of the scores of attention (Press et al.
+ * 2021, arXiv:2108.12409). */
 enum layer_positions { LAYER_POSITIONS_OF_INPUT, LAYER_POSITIONS_ALIBI };
 
 /* Sizes and settings that all layers of a model share.  A rank with a slice of the layers (core/param.h) has

@@ -84,7 +84,7 @@ struct model_type {
     bool divides_rows;    /* such ranks may also divide the rows of the residual stream (nn/stream.h) */
     bool reads_master;    /* weights are read in fp32, so every rank has all of them in fp32 */
     bool learns_vectors;  /* heads take the gradient of the last layer's output (nn/vector_head.h) */
-    enum model_int8 int8; /* which matrices may be int8 */
+    enum model_int8 int8; /* the matrices that may be int8 */
 
     /* The model's configuration, a struct of its family, owned by the model.  NULL for a network that has no
      * family. */

@@ -76,7 +76,7 @@ struct metrics {
     double final_loss;            /* mean of the last line's steps */
     struct metrics_window logged; /* steps since the last JSON line */
     struct metrics_window told;   /* steps since the last line for people */
-    double bytes_per_token;       /* of metrics_start */
+    double bytes_per_token;       /* bytes of text a token, from metrics_start; 0: unknown */
     bool evaluated;
     double heldout_means[MODEL_MOST_SUMS]; /* means of the latest evaluation */
     struct ngram_score ngram;              /* logged with each evaluation; n_samples 0: there is none */

@@ -35,7 +35,7 @@ static const struct chart_form last_charts[] = {
     {"Gradient norm", "before clipping", true, true, {{"norm", CHART_LINE, RUN_GRAD_NORM}}},
 };
 
-/* Of the two rates, which have the same shape, the one that the runs have. */
+/* The rate that the runs have; two rates of one run would have the same shape. */
 static const struct chart_form token_rate = {
     "Throughput", "tokens/s", true, false, {{"tokens/s", CHART_LINE, RUN_TOKENS_PER_SECOND}}};
 static const struct chart_form sequence_rate = {

@@ -25,7 +25,7 @@ enum run_column {
     RUN_LEARNING_RATE,
     RUN_SEQUENCES_PER_SECOND,
     RUN_TOKENS_PER_SECOND,
-    RUN_PERPLEXITY,    /* of a decoder; evaluations only */
+    RUN_PERPLEXITY,    /* perplexity of a decoder; evaluations only */
     RUN_BITS_PER_BYTE, /* the same */
     RUN_MEASURES,      /* the columns of each measure follow */
     RUN_N_COLUMNS = RUN_MEASURES + N_MEASURES * RUN_N_MEASURED,

@@ -34,7 +34,7 @@ struct model_outputs {
 struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in);
 
-/* The same in another precision; a pooler that the files lack is drawn at random. */
+/* Computes them in another precision; a pooler that the files lack is drawn at random. */
 struct status model_outputs_compute_in(struct model_outputs *o, const struct model_dir *m,
                                        enum model_task task, const struct outputs_input *in,
                                        struct precision precision);

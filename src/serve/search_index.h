@@ -11,10 +11,10 @@
 #include "io/npy_file.h"
 #include "serve/embed.h"
 
-/* What made the vectors of an index. */
+/* The maker of the vectors of an index: its model, and how it was asked. */
 struct search_index_maker {
     char model[17];         /* a hash of weights and tokenizer, in hexadecimal */
-    const char *model_path; /* for messages; borrowed, like `vectors` */
+    const char *model_path; /* path for messages; borrowed, like `vectors` */
     const char *vectors;    /* how they are made, in words: embed_plan_describe */
     int64_t width;
 };
@@ -42,7 +42,7 @@ void search_index_close(struct search_index *ix);
 struct status search_index_text(json_t **text, const struct search_index *ix, int64_t row);
 
 struct search_index_writer {
-    struct search_index index; /* what is there already, but for its maps */
+    struct search_index index; /* the texts that are there already, without their maps */
     struct npy_rows rows;
     int texts;  /* locked; -1: not open */
     int64_t at; /* end of the texts that count */

@@ -275,7 +275,7 @@ static struct status cross_encoder_read(struct cross_encoder *c, const char *dir
     return status_ok();
 }
 
-/* What the files say without the weights. */
+/* Opens what the files say without the weights. */
 static struct status describe(struct session *s, enum model_task task)
 {
     s->tokenizer = &s->dir.tokenizer;

@@ -57,10 +57,7 @@ static struct status read_config(void **config, const struct pretrain_options *o
         json_decref(root);
     }
     if (family == o->kind->family) {
-        if (o->kind->configure != NULL) {
-            o->kind->configure(*config, o);
-        }
-        return status_ok();
+        return o->kind->configure == NULL ? status_ok() : o->kind->configure(*config, o);
     }
     free(*config);
     *config = NULL;
@@ -90,7 +87,7 @@ static struct status find_own_vocab(struct pretrain_inputs *in, const struct pre
         char checkpoint[CHECKPOINT_PATH_BYTES];
         s = checkpoint_path(checkpoint, "%s/ckpt_%lld", checkpoints, (long long)list.steps[i]);
         s = failed(s) ? s : tokenizer_open_find_any(in->vocab_path, found, checkpoint);
-        *found = *found && file_has_bytes(in->vocab_path); /* that of an unknown vocabulary is empty */
+        *found = *found && file_has_bytes(in->vocab_path); /* the file of an unknown vocabulary is empty */
     }
     free(list.steps);
     return failed(s) || !*found ? s : tokenizer_open_beside(&in->tokenizer, in->vocab_path);

@@ -109,8 +109,9 @@ struct pretrain_kind {
     /* STATUS_USAGE names flags of its own that cannot be. */
     struct status (*check)(const struct pretrain_options *o);
 
-    /* Sets what flags say of the family's configuration, in addition to its file. */
-    void (*configure)(void *config, const struct pretrain_options *o);
+    /* Sets what flags say of the family's configuration, in addition to its file.  STATUS_USAGE: such a model
+     * cannot be trained with these flags. */
+    struct status (*configure)(void *config, const struct pretrain_options *o);
 
     /* Sets its settings in the state of a fresh run. */
     void (*set_state)(struct run_state *state, const struct pretrain_options *o);

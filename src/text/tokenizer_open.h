@@ -34,7 +34,7 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
  * looked for.  STATUS_USAGE: the path is too long. */
 struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
-/* The same for the file of any kind of tokenizer: vocab.txt, tokenizer.json or vocab.json. */
+/* Finds the file of any kind of tokenizer: vocab.txt, tokenizer.json or vocab.json. */
 struct status tokenizer_open_find_any(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
 /* The tokenizer of data for training: of the file in their directory, where `kiln prepare` puts it, or of a

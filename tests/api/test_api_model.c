@@ -152,7 +152,8 @@ static struct kiln_memory memory_of(const struct kiln_model *m, enum kiln_task t
     return memory;
 }
 
-/* The same before a model is opened as after it; less in bf16; more for more texts of a generator. */
+/* The memory is the same before a model is opened as after it; less in bf16; more for more texts of a
+ * generator. */
 static void test_memory(void)
 {
     struct kiln_model *m = open_with("gpt2", "fp32", true), *whole = open_model("gpt2");

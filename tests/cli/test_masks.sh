@@ -68,6 +68,11 @@ expect 64 "--mask_rate" pretrain dry --mask_rate 1.5
 expect 64 "--mask_rate must be above 0" pretrain dry --mask_rate 0
 expect 64 "--mask_rate" pretrain dry --mask_rate -0.1
 
+# a model of one segment cannot tell two sentences apart
+sed '0,/{/s//{"type_vocab_size": 1, /' "$dir/config.json" >"$dir/one.json"
+expect 64 "type_vocab_size" pretrain segments --config_file "$dir/one.json"
+expect 0 "" pretrain segments --config_file "$dir/one.json" --no_nsp --max_steps 2
+
 # files with masks
 need_hdf5
 "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --input_format lines \

@@ -31,7 +31,7 @@ static void places_are_side_by_side(bool rounds_biases)
     vector_places_fini(&v);
 }
 
-/* Where layers alone are rounded, other matrices lie with the vectors: here all but the one of layer 0. */
+/* Other matrices than those of rounded layers lie with the vectors: here all but the one of layer 0. */
 static void matrices_outside_of_layers_are_there(void)
 {
     const struct device device = {.takes_rounded_biases = false};

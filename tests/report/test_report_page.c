@@ -307,7 +307,7 @@ static void points_follow_their_steps(void)
     run_log_close(&log);
 }
 
-/* What the run is stands at the top; a page of a run that goes on says so, and its script looks for that. */
+/* The run's facts stand at the top; a page of a run that goes on says so, and its script looks for that. */
 static void the_run_is_named(void)
 {
     struct run_log log = parse(

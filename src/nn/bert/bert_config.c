@@ -126,7 +126,7 @@ static struct status check_type(const struct bert_config *c, const json_t *objec
                               source, type, own);
 }
 
-/* Where positions are counted behind the padding token, as Hugging Face's models of that kind do. */
+/* Positions are counted behind the padding token by some kinds, as Hugging Face's models do. */
 static struct status parse_positions(struct bert_config *c, const json_t *object, const char *source)
 {
     int64_t pad = 1;

@@ -17,7 +17,7 @@ enum { BERT_CONFIG_MOST_LAYERS = 1024 };
 
 /* A kind of BERT: its equations under names of its own. */
 struct bert_kind {
-    const char *model_type; /* of config.json */
+    const char *model_type; /* "model_type" of config.json */
     /* Hugging Face's class of each task: "BertForMaskedLM"; NULL: there is none */
     const char *classes[MODEL_TASK_TOKEN_CLASSIFICATION + 1];
     const char *embeddings, *layers, *pooler, *mlm; /* before the names of weights: "bert.embeddings." */

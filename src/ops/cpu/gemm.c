@@ -225,7 +225,7 @@ struct packing {
     const struct gemm *g;  /* the product, with A as it is */
     int16_t *rows;         /* [workspace_packed_rows(m), stride] */
     float *scales;         /* [m] scales of integers */
-    int32_t *zeros, *sums; /* of bytes: [m], and [n] sums of rows of B */
+    int32_t *zeros, *sums; /* zeros of bytes [m], and sums of rows of B [n] */
     int64_t stride, block;
     bool by_amx, int8_rows;
 };

@@ -30,6 +30,7 @@ static struct {
     sgemm_function *sgemm;
     char *(*config)(void); /* OpenBLAS only */
     int n_buffers;         /* buffers that there was memory for */
+    bool is_anothers;      /* the program around kiln had loaded it before */
 } lib;
 
 /* A variable that has another value while the library is loaded: child processes inherit what it was. */
@@ -79,8 +80,20 @@ static void *load(void)
     return library;
 }
 
+/* Whether the program around kiln, numpy for one, has loaded the library before, with its own threads and
+ * core type. */
+static bool is_loaded(void)
+{
+    void *library = dlopen(KILN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (library != NULL) {
+        dlclose(library);
+    }
+    return library != NULL;
+}
+
 static bool blas_open(void)
 {
+    lib.is_anothers = is_loaded();
     void *library = load();
     if (library != NULL) {
         *(void **)&lib.sgemm = dlsym(library, "cblas_sgemm");
@@ -104,10 +117,11 @@ static bool is_f32(const struct gemm *t)
     return t->ab_dtype == DTYPE_F32 && t->c_dtype == DTYPE_F32;
 }
 
-/* On Zen 3 OpenBLAS takes 0.88 of oneDNN's time for a step of BERT-mini in fp32. */
+/* On Zen 3 OpenBLAS takes 0.88 of oneDNN's time for a step of BERT-mini in fp32, but not with
+ * threads of its own beside kiln's. */
 static bool blas_goes_first(void)
 {
-    return lib.config != NULL && !cpu_isa_has_avx512();
+    return lib.config != NULL && !lib.is_anothers && !cpu_isa_has_avx512();
 }
 
 /* Whether the product goes to scratch first: C is bf16, or is added to. C += A B has to add a finished sum

@@ -44,7 +44,7 @@ static int32_t sum_int8(const int8_t *w, int64_t n)
     return sum;
 }
 
-/* Of a row.  Pointers are the callee's own, since a store could change a struct's. */
+/* Scales the sums of one row.  Pointers are the callee's own, since a store could change a struct's. */
 static void scale_row(float *restrict c, const int32_t *restrict sums, int32_t zero,
                       const int32_t *restrict b_sums, float scale, const float *restrict b_scales,
                       const float *restrict bias, int64_t n)

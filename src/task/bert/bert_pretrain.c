@@ -21,11 +21,17 @@ static struct status check(const struct pretrain_options *o)
     return status_ok();
 }
 
-static void configure(void *config, const struct pretrain_options *o)
+static struct status configure(void *config, const struct pretrain_options *o)
 {
     const struct bert_pretrain_options *own = o->own;
     struct bert_config *c = config;
     c->sinusoidal_positions = own->sinusoidal_positions;
+    return c->type_vocab_size > 1 || own->no_nsp
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "the configuration has a \"type_vocab_size\" of 1, but the second text of a pair is "
+                     "of another type: give 2, or --no_nsp");
 }
 
 static void set_state(struct run_state *state, const struct pretrain_options *o)

@@ -173,7 +173,7 @@ static void tell_answers(const struct making_store *m)
     }
 }
 
-/* What reading has found, if it is all there is to say. */
+/* Says what was read.  STATUS_DATA: it was nothing. */
 static struct status finish_reading(const struct making_store *m, struct status s)
 {
     TRY(s);

@@ -29,7 +29,7 @@ extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
 /* The kind of this family; NULL: the family is no decoder. */
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family);
 
-/* What a run finds in a store. */
+/* The samples that a run finds in a store. */
 struct gpt_samples {
     int64_t n_train;   /* windows to train on, or examples */
     int64_t n_longest; /* tokens that a sample has at most */

@@ -64,15 +64,16 @@ bool accept_copied(struct exec *x, const char *op, tensor out, tensor in)
     return words ? !failed(x->status) : accept_tensors(x, op, ACCEPT_LIST(out, in), NULL, 0);
 }
 
-bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, tensor like)
+bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, int64_t n_heads,
+                  int64_t head_size)
 {
     bool fits = keys.n_dims == 3 && values.n_dims == 3 && tensor_is_dense(keys) && tensor_is_dense(values) &&
-                keys.dims[0] == values.dims[0] && keys.dims[0] % like.dims[1] == 0 &&
+                keys.dims[0] == values.dims[0] && keys.dims[0] % n_heads == 0 &&
                 keys.dims[2] == OPS_CACHE_PAGE && values.dims[1] == OPS_CACHE_PAGE &&
-                keys.dims[1] == like.dims[2] && values.dims[2] == like.dims[2];
+                keys.dims[1] == head_size && values.dims[2] == head_size;
     if (!fits && !failed(x->status)) {
         exec_fail(x, STATUS_USAGE, op, "pages of %d tokens of %lld heads of %lld columns are needed",
-                  OPS_CACHE_PAGE, (long long)like.dims[1], (long long)like.dims[2]);
+                  OPS_CACHE_PAGE, (long long)n_heads, (long long)head_size);
     }
     return !failed(x->status);
 }

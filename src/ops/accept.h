@@ -20,7 +20,8 @@ bool accept_copied(struct exec *x, const char *op, tensor out, tensor in);
 
 /* True if keys and values are pages (ops.h, append_rows) whose heads have the number and the size of those of
  * `like`, [T, N, D]. */
-bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, tensor like);
+bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, int64_t n_heads,
+                  int64_t head_size);
 
 /* True if the device computes in fp8 and all `matrices` are fp8, with dense rows that begin at multiples of
  * OPS_FP8_MULTIPLE bytes, and dims that are multiples of it.  Null tensors pass.  Otherwise STATUS_USAGE

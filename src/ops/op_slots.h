@@ -32,6 +32,11 @@
     _(tanh_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
     _(gelu_tanh, (tensor out, tensor pre), (out, pre), out) \
     _(gelu_tanh_backward, (tensor dpre, tensor dout, tensor pre), (dpre, dout, pre), dpre) \
+    _(gated, (tensor out, tensor pre, enum gate_function f), (out, pre, f), out) \
+    _(gated_backward, (tensor dpre, tensor dout, tensor pre, enum gate_function f), (dpre, dout, pre, f), \
+       dpre) \
+    _(rotate, (tensor heads, tensor turns, tensor positions, bool back), (heads, turns, positions, back), \
+       heads) \
     _(residual_add, (tensor out, tensor residual, tensor branch), (out, residual, branch), out) \
     _(dropout, (tensor out, tensor in, tensor row_keys, struct dropout drop), \
       (out, in, row_keys, drop), out) \

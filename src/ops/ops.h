@@ -13,8 +13,8 @@
  * alias inputs unless the slot says so.  Results do not depend on the number of threads.  A failure sticks in
  * exec.status.
  *
- * Letters: T tokens of the ragged stream, B sequences in it, H hidden size, N attention heads, D = H / N, F
- * feed-forward size, V padded vocabulary, M masked positions. */
+ * Letters: T tokens of the ragged stream, B sequences in it, H hidden size, N attention heads, of keys and
+ * values G, D columns of a head, F feed-forward size, V padded vocabulary, M masked positions. */
 #ifndef KILN_OPS_OPS_H
 #define KILN_OPS_OPS_H
 
@@ -39,6 +39,9 @@ uint32_t dropout_threshold(struct dropout d);
 /* 65536 / (65536 - threshold): what the kept elements are multiplied by. */
 double dropout_scale(struct dropout d);
 
+/* The function of a gate: silu(z) = z / (1 + e^-z) (Elfwing et al. 2017, arXiv:1702.03118), or a GELU. */
+enum gate_function { GATE_SILU, GATE_GELU, GATE_GELU_TANH };
+
 /* The keys that each query attends to, and the options of attention. */
 struct attention {
     tensor cu_seqlens_q;  /* i32 [B + 1]: the queries of sequence b are rows [cu[b], cu[b + 1]) */
@@ -51,6 +54,8 @@ struct attention {
     tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
     tensor block_table;  /* i32 [B, blocks], of attention_cached alone: pages of a sequence, in order */
     tensor row_keys;     /* i32 [T, 2]: keys of the query rows */
+    /* heads of keys and values, for attention_cached, whose pages do not tell; 0: as many as of queries */
+    int64_t n_kv_heads;
     /* dropout of the probabilities; column = (first_head + head) * 65536 + key position in its sequence */
     struct dropout dropout;
     int64_t first_head; /* number of the first of these heads in the model */
@@ -246,6 +251,19 @@ struct ops {
     void (*gelu_tanh)(struct exec *x, tensor out, tensor pre);
     void (*gelu_tanh_backward)(struct exec *x, tensor dpre, tensor dout, tensor pre);
 
+    /* The gate of a feed-forward (Shazeer 2020, arXiv:2002.05202, section 2), pre = [gate, up], f the
+     * function; all A, out, dout [T, F], pre, dpre [T, 2 F]; dpre may alias pre:
+     *     out = f(gate) up;  dpre = [dout up f'(gate), dout f(gate)] */
+    void (*gated)(struct exec *x, tensor out, tensor pre, enum gate_function f);
+    void (*gated_backward)(struct exec *x, tensor dpre, tensor dout, tensor pre, enum gate_function f);
+
+    /* Rotary positions (Su et al. 2021, arXiv:2104.09864, section 3.4.2), in place: of each head the columns
+     * i and i + R / 2 of the first R are turned by the i-th angle of the row's position, whose cosine and
+     * sine are turns[position, i] and turns[position, R / 2 + i]; back: by its opposite, the gradient:
+     *     (a, b) = (a cos - b sin, b cos + a sin)
+     * heads [T, N, D] A, strided rows allowed; turns [P, R] W, R even and at most D; positions i32 [T]. */
+    void (*rotate)(struct exec *x, tensor heads, tensor turns, tensor positions, bool back);
+
     /* out = residual + branch; out may alias either.  Any shape; out, residual R, branch A. */
     void (*residual_add)(struct exec *x, tensor out, tensor residual, tensor branch);
 
@@ -269,7 +287,9 @@ struct ops {
 
     /* LN: out = (in - mean) rstd gamma + beta over the last dim, mean and rstd = 1 / sqrt(var + eps) of each
      * row, var biased.  Ba et al. 2016 (arXiv:1607.06450) section 3.  out [T, H] A, in [T, H] R; mean, rstd
-     * [T], gamma, beta [H] W. */
+     * [T], gamma, beta [H] W.  Without beta, which is null then, it is the RMS norm (Zhang and Sennrich 2019,
+     * arXiv:1910.07467): mean is 0, which is not stored, and var the mean of squares.  So for all ops with
+     * such a norm; the gradient of beta is null too. */
     void (*layernorm)(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                       tensor beta, double eps);
 
@@ -279,8 +299,8 @@ struct ops {
                                tensor in, tensor mean, tensor rstd, tensor gamma);
 
     /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a
-     * transformer layer. out, in [T, H] A; sum, residual [T, H] R; mean, rstd [T], bias, gamma, beta [H] W.
-     * out notes maxima, and rounds. */
+     * transformer layer; bias may be null.  out, in [T, H] A; sum, residual [T, H] R;
+     * mean, rstd [T], bias, gamma, beta [H] W.  out notes maxima, and rounds. */
     void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
@@ -298,25 +318,26 @@ struct ops {
     /* Scaled dot-product attention of each head inside each sequence (Vaswani et al. 2017, arXiv:1706.03762,
      * section 3.2):
      *     P = softmax(scale q k^T);  out = dropout(P) v;  lse = log sum_j exp(scale q k_j)
-     * out, q, k, v [T, N, D] A, strided rows allowed (views of one [T, 3H] product); lse [T, N] W.  In rows
-     * after the last sequence out is 0, and lse is not written.  a.bits, if not null, is written. */
+     * out, q [T, N, D], k, v [T, G, D] A, strided rows allowed (views of one product); lse [T, N] W.  Head n
+     * reads the keys and values of head n / (N / G); G divides N (Ainslie et al. 2023, arXiv:2305.13245).
+     * In rows after the last sequence out is 0, and lse is not written.  a.bits, if not null, is written. */
     void (*attention)(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v,
                       struct attention a);
 
     /* With P recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2), all assigned:
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
      *     dq = scale dS k;  dk = scale dS^T q
-     * and 0 in rows after the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, the
-     * three side by side, or null; only if q and k have rows of the same size.  a.bits, if not null, may be
-     * read. */
+     * and 0 in rows after the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [(N + 2 G) D]
+     * W, the three side by side, or null; only if q and k have rows of the same size.  a.bits, if not null,
+     * may be read. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
     /* Writes keys and values of rows into pages (Kwon et al. 2023, arXiv:2309.06180, section 4.1).  The
      * pages of keys hold columns of tokens, those of values rows, so that both are read in the order of
      * memory: with page = slots[t] / OPS_CACHE_PAGE and place = slots[t] % OPS_CACHE_PAGE
-     *     keys[page N + n, d, place] = k[t, n, d];  values[page N + n, place, d] = v[t, n, d]
-     * keys [P N, D, page], values [P N, page, D], k, v [T, N, D] A, strided rows allowed; slots i32 [T],
+     *     keys[page G + n, d, place] = k[t, n, d];  values[page G + n, place, d] = v[t, n, d]
+     * keys [P G, D, page], values [P G, page, D], k, v [T, G, D] A, strided rows allowed; slots i32 [T],
      * no two the same; -1: the row is not kept. */
     void (*append_rows)(struct exec *x, tensor keys, tensor values, tensor k, tensor v, tensor slots);
 

@@ -112,6 +112,7 @@ KEPT(int, int64_t)
 KEPT(bool, bool)
 KEPT(dtype, enum dtype)
 KEPT(loss, enum pointwise_loss)
+KEPT(gate, enum gate_function)
 
 static void copy_to_host(struct mirror *m)
 {
@@ -155,7 +156,7 @@ static void copy_back(struct mirror *m)
 #define MIRRORED(m, argument) _Generic((argument), tensor: mirror_tensor, \
     struct attention: mirror_attention, struct optim_buffers: mirror_buffers, struct dropout: keep_dropout, \
     span_list: keep_spans, double: keep_real, int64_t: keep_int, bool: keep_bool, enum dtype: keep_dtype, \
-    enum pointwise_loss: keep_loss)(m, argument)
+    enum pointwise_loss: keep_loss, enum gate_function: keep_gate)(m, argument)
 
 /* MIRRORED of each argument. */
 #define EACH_1(m, a) MIRRORED(m, a)

@@ -12,9 +12,18 @@ static double attention_pairs(const struct attention *a, int64_t rows)
     return a->n_pairs > 0 ? a->n_pairs : (double)rows * (double)a->max_seqlen_kv;
 }
 
+static void refuse_uneven_heads(struct exec *x, const char *op, int64_t n_heads, int64_t n_kv_heads)
+{
+    if (n_heads % n_kv_heads != 0) {
+        exec_fail(x, STATUS_USAGE, op, "%lld heads do not divide into %lld of keys and values",
+                  (long long)n_heads, (long long)n_kv_heads);
+    }
+}
+
 void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
     int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q);
+    refuse_uneven_heads(x, "attention", q.dims[1], k.dims[1]);
     double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d) * (a.causal ? 0.5 : 1.0);
     PLAN(x, "attention", flops, workspace_attention(q.dims[1], d, a.max_seqlen_q, a.max_seqlen_kv),
          {"out", out, (int)q.dtype, rows, d},
@@ -32,7 +41,8 @@ void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, 
 void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                              tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
-    int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q), sums = 3 * q.dims[1] * d;
+    int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q);
+    int64_t sums = (q.dims[1] + 2 * k.dims[1]) * d;
     int matrix = (int)q.dtype;
     plan_attention(x, out, lse, q, k, v, a);
     /* four more products with the gradients, one of them a second time over the recomputed scores (counted as
@@ -68,7 +78,9 @@ void plan_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, te
     double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d);
     size_t scratch =
         workspace_attention_cached(q.dims[0], n_sequences, q.dims[1], q.dims[2], a.max_seqlen_kv);
-    int64_t cached = page_rows / q.dims[1] * OPS_CACHE_PAGE;
+    int64_t n_kv_heads = a.n_kv_heads > 0 ? a.n_kv_heads : q.dims[1];
+    int64_t cached = page_rows / n_kv_heads * OPS_CACHE_PAGE;
+    refuse_uneven_heads(x, "attention_cached", q.dims[1], n_kv_heads);
     double read = (double)(n_sequences * a.max_seqlen_kv) / (double)cached;
     move(x, read - 1, keys), move(x, read - 1, values);
     PLAN(x, "attention_cached", flops, scratch, {"out", out, (int)q.dtype, rows, d}, {"q", q, ANY, rows, d},

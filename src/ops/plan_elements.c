@@ -162,6 +162,21 @@ void plan_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pr
          {"dout", dout, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, cols});
 }
 
+void plan_gated(struct exec *x, tensor out, tensor pre, enum gate_function f)
+{
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    (void)f;
+    PLAN(x, "gated", 0, 0, {"out", out, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, 2 * cols});
+}
+
+void plan_gated_backward(struct exec *x, tensor dpre, tensor dout, tensor pre, enum gate_function f)
+{
+    int64_t rows = tensor_rows(dout), cols = tensor_cols(dout);
+    (void)f;
+    PLAN(x, "gated_backward", 0, 0, {"dpre", dpre, (int)pre.dtype, rows, 2 * cols},
+         {"dout", dout, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, 2 * cols});
+}
+
 void plan_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
 {
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);

@@ -4,12 +4,18 @@
 #include "ops/plan_wants.h"
 #include "ops/workspace.h"
 
-/* A tensor for the backward, which may be null. */
+/* A vector that may be null. */
+static void add_vector(struct exec *x, const char *op, const char *name, tensor t, int64_t n, int vector)
+{
+    if (!tensor_is_null(t)) {
+        PLAN(x, op, 0, 0, {name, t, vector, 1, n});
+    }
+}
+
 static void add_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, int64_t rows, int vector)
 {
-    if (!tensor_is_null(mean)) {
-        PLAN(x, op, 0, 0, {"mean", mean, vector, 1, rows}, {"rstd", rstd, vector, 1, rows});
-    }
+    add_vector(x, op, "mean", mean, rows, vector);
+    add_vector(x, op, "rstd", rstd, rows, vector);
 }
 
 /* Adds a layer norm whose input is computed here, as `sum`, which may be null. */
@@ -18,8 +24,8 @@ static void add_normalized_sum(struct exec *x, const char *op, tensor out, tenso
 {
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
     int vector = (int)dtype_of_vectors(out.dtype);
-    PLAN(x, op, 0, 0, {"out", out, ANY, rows, cols}, {"gamma", gamma, vector, 1, cols},
-         {"beta", beta, vector, 1, cols});
+    PLAN(x, op, 0, 0, {"out", out, ANY, rows, cols}, {"gamma", gamma, vector, 1, cols});
+    add_vector(x, op, "beta", beta, cols, vector);
     add_statistics(x, op, mean, rstd, rows, vector);
     if (!tensor_is_null(sum)) {
         PLAN(x, op, 0, 0, {"sum", sum, of_sum, rows, cols});
@@ -33,8 +39,8 @@ void plan_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor
     int64_t rows = tensor_rows(in), cols = tensor_cols(in);
     int vector = (int)dtype_of_vectors(out.dtype);
     PLAN(x, "layernorm", 0, 0, {"out", out, ANY, rows, cols},
-         {"in", in, of_stream(out.dtype, in), rows, cols}, {"gamma", gamma, vector, 1, cols},
-         {"beta", beta, vector, 1, cols});
+         {"in", in, of_stream(out.dtype, in), rows, cols}, {"gamma", gamma, vector, 1, cols});
+    add_vector(x, "layernorm", "beta", beta, cols, vector);
     add_statistics(x, "layernorm", mean, rstd, rows, vector);
 }
 
@@ -46,9 +52,10 @@ static void add_norm_backward(struct exec *x, tensor din, int of_din, tensor dga
     int vector = (int)dtype_of_vectors(dout.dtype);
     PLAN(x, "layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
          {"din", din, of_din, rows, cols}, {"dgamma", dgamma, vector, 1, cols},
-         {"dbeta", dbeta, vector, 1, cols}, {"dout", dout, ANY, rows, cols},
-         {"in", in, of_stream(dout.dtype, in), rows, cols}, {"mean", mean, vector, 1, rows},
+         {"dout", dout, ANY, rows, cols}, {"in", in, of_stream(dout.dtype, in), rows, cols},
          {"rstd", rstd, vector, 1, rows}, {"gamma", gamma, vector, 1, cols});
+    add_vector(x, "layernorm_backward", "dbeta", dbeta, cols, vector);
+    add_vector(x, "layernorm_backward", "mean", mean, rows, vector);
 }
 
 void plan_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout, tensor in,
@@ -101,8 +108,8 @@ void plan_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, ten
     const char *op = "bias_dropout_add_layernorm";
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
     add_normalized_sum(x, op, out, sum, (int)residual.dtype, mean, rstd, gamma, beta);
+    add_vector(x, op, "bias", bias, cols, (int)dtype_of_vectors(out.dtype));
     PLAN(x, op, 0, 0, {"in", in, (int)out.dtype, rows, cols},
-         {"bias", bias, (int)dtype_of_vectors(out.dtype), 1, cols},
          {"residual", residual, of_stream(out.dtype, residual), rows, cols},
          {"row_keys", row_keys, DTYPE_I32, rows, 2});
 }
@@ -116,10 +123,20 @@ void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, 
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
     move(x, accumulate ? 1 : 0, dresidual);
     add_norm_backward(x, dresidual, (int)sum.dtype, dgamma, dbeta, dout, sum, mean, rstd, gamma);
-    PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
-         {"din", din, (int)dout.dtype, rows, cols},
-         {"dbias", dbias, (int)dtype_of_vectors(dout.dtype), 1, cols},
+    const char *op = "bias_dropout_add_layernorm_backward";
+    add_vector(x, op, "dbias", dbias, cols, (int)dtype_of_vectors(dout.dtype));
+    PLAN(x, op, 0, workspace_layernorm_backward(rows, cols), {"din", din, (int)dout.dtype, rows, cols},
          {"row_keys", row_keys, DTYPE_I32, rows, 2});
+}
+
+/* The heads are read and written. */
+void plan_rotate(struct exec *x, tensor heads, tensor turns, tensor positions, bool back)
+{
+    (void)back;
+    move(x, 1, heads);
+    PLAN(x, "rotate", 0, 0, {"heads", heads, ANY, tensor_rows(heads), tensor_cols(heads)},
+         {"turns", turns, (int)dtype_of_vectors(heads.dtype), tensor_rows(turns), tensor_cols(turns)},
+         {"positions", positions, DTYPE_I32, 1, heads.dims[0]});
 }
 
 /* Rows that are not here are not moved, but how many those are is not known. */

@@ -18,17 +18,17 @@ static void add_head(tensor t, int64_t row, int64_t head, int64_t i, double valu
     tensor_store(t, offset, tensor_load(t, offset) + value);
 }
 
-/* One query of one head: its row of the stream, its sequence and where that begins, and the keys [k0, k0 +
- * n_keys) that it sees. */
+/* One query of one head: its row of the stream, its head and that of its keys and values, its sequence and
+ * where that begins, and the keys [k0, k0 + n_keys) that it sees. */
 struct query {
-    int64_t row, head, k0, n_keys, sequence, q0;
+    int64_t row, head, kv_head, k0, n_keys, sequence, q0;
 };
 
 static double score(struct query q, tensor queries, tensor keys, const struct attention *a, int64_t j)
 {
     double sum = 0;
     for (int64_t i = 0; i < queries.dims[2]; i++) {
-        sum += get_head(queries, q.row, q.head, i) * get_head(keys, q.k0 + j, q.head, i);
+        sum += get_head(queries, q.row, q.head, i) * get_head(keys, q.k0 + j, q.kv_head, i);
     }
     double slope = tensor_is_null(a->alibi_slopes) ? 0.0 : tensor_get(a->alibi_slopes, q.head);
     return a->scale * sum + slope * (double)j;
@@ -50,7 +50,7 @@ static struct attention_element element(struct query q, int64_t j)
 }
 
 /* Calls `visit` for every query of every head, in order. */
-static void for_each_query(const struct attention *a, int64_t n_heads,
+static void for_each_query(const struct attention *a, int64_t n_heads, int64_t n_kv_heads,
                            void (*visit)(struct query q, void *context), void *context)
 {
     for (int64_t b = 0; b + 1 < a->cu_seqlens_q.dims[0]; b++) {
@@ -59,7 +59,8 @@ static void for_each_query(const struct attention *a, int64_t n_heads,
         for (int64_t row = q0; row < q1; row++) {
             int64_t hidden_future = a->causal ? q1 - 1 - row : 0;
             for (int64_t head = 0; head < n_heads; head++) {
-                visit((struct query){row, head, k0, k1 - k0 - hidden_future, b, q0}, context);
+                int64_t kv_head = head / (n_heads / n_kv_heads);
+                visit((struct query){row, head, kv_head, k0, k1 - k0 - hidden_future, b, q0}, context);
             }
         }
     }
@@ -90,7 +91,7 @@ static void attend(struct query q, void *context)
             attention_bits_set(c->a, element(q, j), keep != 0);
         }
         for (int64_t i = 0; i < c->v.dims[2]; i++) {
-            add_head(c->out, q.row, q.head, i, p * get_head(c->v, q.k0 + j, q.head, i));
+            add_head(c->out, q.row, q.head, i, p * get_head(c->v, q.k0 + j, q.kv_head, i));
         }
     }
 }
@@ -102,7 +103,7 @@ void ref_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, t
     }
     ref_fill(x, out, 0);
     struct attention_call c = {.x = x, .a = &a, .out = out, .lse = lse, .q = q, .k = k, .v = v};
-    for_each_query(&a, q.dims[1], attend, &c);
+    for_each_query(&a, q.dims[1], k.dims[1], attend, &c);
 }
 
 static void attend_backward(struct query q, void *context)
@@ -120,13 +121,13 @@ static void attend_backward(struct query q, void *context)
         double dp = 0;
         for (int64_t i = 0; i < c->v.dims[2]; i++) {
             double d = get_head(c->dout, q.row, q.head, i);
-            dp += keep * d * get_head(c->v, q.k0 + j, q.head, i);
-            add_head(c->dv, q.k0 + j, q.head, i, p * keep * d);
+            dp += keep * d * get_head(c->v, q.k0 + j, q.kv_head, i);
+            add_head(c->dv, q.k0 + j, q.kv_head, i, p * keep * d);
         }
         double ds = c->a->scale * p * (dp - dot);
         for (int64_t i = 0; i < c->q.dims[2]; i++) {
-            add_head(c->dq, q.row, q.head, i, ds * get_head(c->k, q.k0 + j, q.head, i));
-            add_head(c->dk, q.k0 + j, q.head, i, ds * get_head(c->q, q.row, q.head, i));
+            add_head(c->dq, q.row, q.head, i, ds * get_head(c->k, q.k0 + j, q.kv_head, i));
+            add_head(c->dk, q.k0 + j, q.kv_head, i, ds * get_head(c->q, q.row, q.head, i));
         }
     }
 }
@@ -151,12 +152,12 @@ void ref_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, ten
     ref_fill(x, dk, 0);
     ref_fill(x, dv, 0);
     struct attention_call c = {x, &a, dq, dk, dv, dout, out, lse, q, k, v};
-    for_each_query(&a, q.dims[1], attend_backward, &c);
+    for_each_query(&a, q.dims[1], k.dims[1], attend_backward, &c);
     if (!tensor_is_null(dbias)) {
-        int64_t cols = q.dims[1] * q.dims[2];
+        int64_t cols = q.dims[1] * q.dims[2], kv_cols = k.dims[1] * k.dims[2];
         sum_heads(dbias, 0, dq);
         sum_heads(dbias, cols, dk);
-        sum_heads(dbias, 2 * cols, dv);
+        sum_heads(dbias, cols + kv_cols, dv);
     }
 }
 
@@ -205,13 +206,13 @@ void ref_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, ten
 {
     int64_t n_sequences = tensor_count(a.cu_seqlens_kv) - 1;
     int64_t n = stopped(x) ? 0 : index_at(a.cu_seqlens_kv, n_sequences), bytes = (int64_t)sizeof(double);
-    int64_t row = q.dims[1] * q.dims[2];
+    int64_t n_kv_heads = a.n_kv_heads > 0 ? a.n_kv_heads : q.dims[1], row = n_kv_heads * q.dims[2];
     char *memory = malloc((size_t)(2 * n * row + q.dims[0] * q.dims[1] + 1) * (size_t)bytes);
     if (memory == NULL) {
         exec_fail(x, STATUS_MEMORY, "attention_cached", "out of memory for %lld keys", (long long)n);
         return;
     }
-    tensor k = tensor_3d(memory, DTYPE_F64, n, q.dims[1], q.dims[2]), v = k, lse;
+    tensor k = tensor_3d(memory, DTYPE_F64, n, n_kv_heads, q.dims[2]), v = k, lse;
     v.data = memory + n * row * bytes;
     lse = tensor_2d(memory + 2 * n * row * bytes, DTYPE_F64, q.dims[0], q.dims[1]);
     for (int64_t b = 0; n > 0 && b < n_sequences; b++) {

@@ -246,21 +246,67 @@ static double gelu_tanh_argument(double z)
     return sqrt_2_over_pi * (z + 0.044715 * z * z * z);
 }
 
+static double gelu_tanh(double z)
+{
+    return 0.5 * z * (1 + tanh(gelu_tanh_argument(z)));
+}
+
+static double gelu_tanh_slope(double z)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+    double t = tanh(gelu_tanh_argument(z));
+    return 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * sqrt_2_over_pi * (1 + 3 * 0.044715 * z * z);
+}
+
 void ref_gelu_tanh(struct exec *x, tensor out, tensor pre)
 {
     for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
-        double z = tensor_get(pre, i);
-        tensor_set(out, i, 0.5 * z * (1 + tanh(gelu_tanh_argument(z))));
+        tensor_set(out, i, gelu_tanh(tensor_get(pre, i)));
     }
 }
 
 void ref_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
 {
-    const double sqrt_2_over_pi = 0.79788456080286535588;
     for (int64_t i = 0; !stopped(x) && i < tensor_count(pre); i++) {
-        double z = tensor_get(pre, i), t = tanh(gelu_tanh_argument(z));
-        double slope = 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * sqrt_2_over_pi * (1 + 3 * 0.044715 * z * z);
-        tensor_set(dpre, i, tensor_get(dout, i) * slope);
+        tensor_set(dpre, i, tensor_get(dout, i) * gelu_tanh_slope(tensor_get(pre, i)));
+    }
+}
+
+/* f(z) and its slope. */
+struct gate {
+    double value, slope;
+};
+
+static struct gate gate_at(double z, enum gate_function f)
+{
+    if (f == GATE_SILU) {
+        double s = 1 / (1 + exp(-z));
+        return (struct gate){z * s, s * (1 + z * (1 - s))};
+    }
+    if (f == GATE_GELU) {
+        return (struct gate){gelu(z), gelu_slope(z)};
+    }
+    return (struct gate){gelu_tanh(z), gelu_tanh_slope(z)};
+}
+
+void ref_gated(struct exec *x, tensor out, tensor pre, enum gate_function f)
+{
+    int64_t n = tensor_cols(out);
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        int64_t at = i / n * 2 * n + i % n;
+        tensor_set(out, i, gate_at(tensor_get(pre, at), f).value * tensor_get(pre, at + n));
+    }
+}
+
+void ref_gated_backward(struct exec *x, tensor dpre, tensor dout, tensor pre, enum gate_function f)
+{
+    int64_t n = tensor_cols(dout);
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(dout); i++) {
+        int64_t at = i / n * 2 * n + i % n;
+        struct gate g = gate_at(tensor_get(pre, at), f);
+        double d = tensor_get(dout, i), up = tensor_get(pre, at + n);
+        tensor_set(dpre, at, d * up * g.slope);
+        tensor_set(dpre, at + n, d * g.value);
     }
 }
 

@@ -9,21 +9,25 @@ static void layernorm_row(tensor out, tensor mean, tensor rstd, tensor in, tenso
                           double eps, int64_t row)
 {
     int64_t n = tensor_cols(in);
+    bool is_rms = tensor_is_null(beta);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < n; i++) {
         sum += get2(in, row, i);
     }
-    double mu = sum / (double)n;
+    double mu = is_rms ? 0 : sum / (double)n;
     for (int64_t i = 0; i < n; i++) {
         squares += (get2(in, row, i) - mu) * (get2(in, row, i) - mu);
     }
     double r = 1.0 / sqrt(squares / (double)n + eps);
     if (!tensor_is_null(mean)) {
         tensor_set(mean, row, mu);
+    }
+    if (!tensor_is_null(rstd)) {
         tensor_set(rstd, row, r);
     }
     for (int64_t i = 0; i < n; i++) {
-        set2(out, row, i, (get2(in, row, i) - mu) * r * tensor_get(gamma, i) + tensor_get(beta, i));
+        double shift = is_rms ? 0 : tensor_get(beta, i);
+        set2(out, row, i, (get2(in, row, i) - mu) * r * tensor_get(gamma, i) + shift);
     }
 }
 
@@ -40,20 +44,23 @@ static void add_layernorm_gradient(struct exec *x, tensor din, tensor dgamma, te
                                    tensor in, tensor mean, tensor rstd, tensor gamma, bool accumulate)
 {
     int64_t n = tensor_cols(in);
+    bool is_rms = tensor_is_null(dbeta);
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
-        double mu = tensor_get(mean, t), r = tensor_get(rstd, t);
+        double mu = is_rms ? 0 : tensor_get(mean, t), r = tensor_get(rstd, t);
         double mean_g = 0, mean_g_xhat = 0;
         for (int64_t i = 0; i < n; i++) {
             double xhat = (get2(in, t, i) - mu) * r;
             double g = get2(dout, t, i) * tensor_get(gamma, i);
-            mean_g += g / (double)n;
+            mean_g += is_rms ? 0 : g / (double)n;
             mean_g_xhat += g * xhat / (double)n;
         }
         for (int64_t i = 0; i < n; i++) {
             double xhat = (get2(in, t, i) - mu) * r;
             double dy = get2(dout, t, i);
             add1(dgamma, i, dy * xhat);
-            add1(dbeta, i, dy);
+            if (!is_rms) {
+                add1(dbeta, i, dy);
+            }
             double before = accumulate ? get2(din, t, i) : 0;
             set2(din, t, i, before + r * (dy * tensor_get(gamma, i) - mean_g - xhat * mean_g_xhat));
         }
@@ -112,7 +119,8 @@ void ref_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, tens
     sum = tensor_is_null(sum) ? out : sum;
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
         for (int64_t i = 0; i < tensor_cols(out); i++) {
-            double branch = (get2(in, t, i) + tensor_get(bias, i)) * dropout_factor(x, drop, row_keys, t, i);
+            double b = tensor_is_null(bias) ? 0 : tensor_get(bias, i);
+            double branch = (get2(in, t, i) + b) * dropout_factor(x, drop, row_keys, t, i);
             set2(sum, t, i, get2(residual, t, i) + branch);
         }
         layernorm_row(out, mean, rstd, sum, gamma, beta, eps, t);
@@ -129,7 +137,24 @@ void ref_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, t
         for (int64_t i = 0; i < tensor_cols(dout); i++) {
             double d = get2(dresidual, t, i) * dropout_factor(x, drop, row_keys, t, i);
             set2(din, t, i, d);
-            add1(dbias, i, d);
+            if (!tensor_is_null(dbias)) {
+                add1(dbias, i, d);
+            }
+        }
+    }
+}
+
+void ref_rotate(struct exec *x, tensor heads, tensor turns, tensor positions, bool back)
+{
+    int64_t n_heads = heads.dims[1], half = tensor_cols(turns) / 2;
+    for (int64_t t = 0; !stopped(x) && t < heads.dims[0]; t++) {
+        for (int64_t i = 0; i < n_heads * half; i++) {
+            int64_t at = t * heads.strides[0] + i / half * heads.strides[1] + i % half;
+            double cosine = get2(turns, index_at(positions, t), i % half);
+            double sine = (back ? -1 : 1) * get2(turns, index_at(positions, t), half + i % half);
+            double a = tensor_load(heads, at), b = tensor_load(heads, at + half);
+            tensor_store(heads, at, a * cosine - b * sine);
+            tensor_store(heads, at + half, b * cosine + a * sine);
         }
     }
 }

@@ -36,6 +36,11 @@ static void add_attention_inputs(struct checkop_case *c, const struct checkop_sh
     add(c, row_keys(rows));
 }
 
+static int64_t kv_heads(const struct checkop_shape *s)
+{
+    return s->kv_heads > 0 ? s->kv_heads : s->heads;
+}
+
 static struct checkop_arg heads(const char *name, enum checkop_role role, const struct checkop_shape *s,
                                 int64_t rows)
 {
@@ -43,6 +48,16 @@ static struct checkop_arg heads(const char *name, enum checkop_role role, const 
         .name = name, .role = role, .n_dims = 3, .dims = {rows, s->heads, s->h / s->heads}};
     a.amount = 1;
     a.gap = s->strided ? 2 * s->h + s->f : 0; /* a view of one product, or of nothing known */
+    return a;
+}
+
+/* Keys or values. */
+static struct checkop_arg kv(const char *name, enum checkop_role role, const struct checkop_shape *s,
+                             int64_t rows)
+{
+    struct checkop_arg a = heads(name, role, s, rows);
+    a.dims[1] = kv_heads(s);
+    a.gap = s->strided ? s->h + kv_heads(s) * a.dims[2] + s->f : 0;
     return a;
 }
 
@@ -60,8 +75,8 @@ void checkop_make_attention(struct checkop_case *c, const struct checkop_shape *
     c->args[0].gap = 0;
     add(c, matrix("lse", ROLE_OUT, KIND_W, rows_q, s->heads));
     add(c, heads("q", ROLE_IN, s, rows_q));
-    add(c, heads("k", ROLE_IN, s, rows_kv));
-    add(c, heads("v", ROLE_IN, s, rows_kv));
+    add(c, kv("k", ROLE_IN, s, rows_kv));
+    add(c, kv("v", ROLE_IN, s, rows_kv));
     add_attention_inputs(c, s, rows_q, ROLE_SCRATCH);
     c->run = run_attention;
     c->bound_fp32 = c->bound_bf16_w = 4e-6; /* exponentials of scores that were rounded to fp32 */
@@ -85,23 +100,38 @@ void checkop_make_attention_backward(struct checkop_case *c, const struct checko
                  rows_kv = total(c->lens_kv, c->n_sequences, &max);
     rows_q += s->rest, rows_kv += s->rest;
     add(c, gradient(heads("dq", ROLE_OUT, s, rows_q), 7));
-    add(c, gradient(heads("dk", ROLE_OUT, s, rows_kv), 8));
-    add(c, gradient(heads("dv", ROLE_OUT, s, rows_kv), 9));
-    add(c, vector("dbias", ROLE_INOUT, KIND_W, 3 * s->h));
+    add(c, gradient(kv("dk", ROLE_OUT, s, rows_kv), 8));
+    add(c, gradient(kv("dv", ROLE_OUT, s, rows_kv), 9));
+    add(c, vector("dbias", ROLE_INOUT, KIND_W, (s->heads + 2 * kv_heads(s)) * (s->h / s->heads)));
     c->seed = add(c, heads("dout", ROLE_IN, s, rows_q));
     c->args[c->seed].gap = 0;
     c->value = add(c, heads("out", ROLE_IN, s, rows_q));
     c->args[c->value].gap = 0;
     add(c, matrix("lse", ROLE_IN, KIND_W, rows_q, s->heads));
     add(c, heads("q", ROLE_IN, s, rows_q));
-    add(c, heads("k", ROLE_IN, s, rows_kv));
-    add(c, heads("v", ROLE_IN, s, rows_kv));
+    add(c, kv("k", ROLE_IN, s, rows_kv));
+    add(c, kv("v", ROLE_IN, s, rows_kv));
     add_attention_inputs(c, s, rows_q, ROLE_IN);
     c->run = run_attention_backward;
     c->forward = forward_attention;
     c->bound_fp32 = 1e-5; /* lse is rounded to fp32, and enters an exponential */
     c->bound_bf16_a = c->bound_bf16_w =
         6e-3; /* probabilities and gradients of scores are rounded too; the terms cancel */
+}
+
+RUN(rotate)
+{
+    o->rotate(x, t[0], t[1], t[2], c->shape.adds);
+}
+
+/* f: columns that are turned; adds: back. */
+void checkop_make_rotate(struct checkop_case *c, const struct checkop_shape *s)
+{
+    enum { ANGLES_OF = 37 };
+    add(c, heads("heads", ROLE_INOUT, s, s->t));
+    add(c, matrix("turns", ROLE_IN, KIND_W, ANGLES_OF, s->f));
+    add(c, indices("positions", s->t, FILL_INDEX, ANGLES_OF));
+    c->run = run_rotate;
 }
 
 /* Pages that hold the keys of all sequences, and two more. */
@@ -123,7 +153,7 @@ static struct checkop_arg pages(const char *name, enum checkop_role role, const 
 {
     int64_t d = s->h / s->heads;
     struct checkop_arg a = {
-        .name = name, .role = role, .n_dims = 3, .dims = {n * s->heads, d, OPS_CACHE_PAGE}};
+        .name = name, .role = role, .n_dims = 3, .dims = {n * kv_heads(s), d, OPS_CACHE_PAGE}};
     a.dims[1] = of_keys ? d : OPS_CACHE_PAGE;
     a.dims[2] = of_keys ? OPS_CACHE_PAGE : d;
     a.amount = 1;
@@ -141,8 +171,8 @@ void checkop_make_append_rows(struct checkop_case *c, const struct checkop_shape
     int64_t n_pages = s->t / OPS_CACHE_PAGE * 2 + 2;
     add(c, pages("keys", ROLE_INOUT, s, n_pages, true));
     add(c, pages("values", ROLE_INOUT, s, n_pages, false));
-    add(c, heads("k", ROLE_IN, s, s->t));
-    add(c, heads("v", ROLE_IN, s, s->t));
+    add(c, kv("k", ROLE_IN, s, s->t));
+    add(c, kv("v", ROLE_IN, s, s->t));
     add(c, indices("slots", s->t, FILL_SLOTS, n_pages));
     c->run = run_append_rows;
 }
@@ -155,7 +185,8 @@ RUN(attention_cached)
                           .scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads)),
                           .causal = c->shape.causal,
                           .alibi_slopes = c->shape.alibi ? t[7] : NULL_TENSOR,
-                          .first_head = 1};
+                          .first_head = 1,
+                          .n_kv_heads = c->shape.kv_heads};
     total(c->lens_q, c->n_sequences, &a.max_seqlen_q);
     total(c->lens_kv, c->n_sequences, &a.max_seqlen_kv);
     o->attention_cached(x, t[0], t[1], t[2], t[3], a);

@@ -73,14 +73,17 @@ struct checkop_shape {
     /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or
      * dw assigned */
     bool causal, alibi, strided, plain, shared;
-    bool bits;      /* attention leaves and reads bits of dropout, on devices that keep them */
-    bool adds;      /* the gradient of the residual is added to */
-    bool stream;    /* the residual stream is fp32 (ops.h, R) */
-    bool rounded;   /* the bias is of the dtype of out, on devices that take such */
-    bool fp8;       /* factors of products are fp8, in bf16 runs of devices that compute in it */
-    bool int8;      /* matrices of weights are int8, on devices that multiply such */
-    bool int8_rows; /* and rows are rounded to int8 (exec.int8_rows), as exactly as by ref */
-    bool by_cpu;    /* too large for ref: other devices are held against the cpu's table in fp32 */
+    bool bits;        /* attention leaves and reads bits of dropout, on devices that keep them */
+    int64_t kv_heads; /* of attention; 0: as many as heads */
+    int kind;         /* of a gate, enum gate_function */
+    bool adds;        /* the gradient of the residual is added to */
+    bool rms;         /* the norm is the RMS norm, behind a sublayer without a bias */
+    bool stream;      /* the residual stream is fp32 (ops.h, R) */
+    bool rounded;     /* the bias is of the dtype of out, on devices that take such */
+    bool fp8;         /* factors of products are fp8, in bf16 runs of devices that compute in it */
+    bool int8;        /* matrices of weights are int8, on devices that multiply such */
+    bool int8_rows;   /* and rows are rounded to int8 (exec.int8_rows), as exactly as by ref */
+    bool by_cpu;      /* too large for ref: other devices are held against the cpu's table in fp32 */
     /* columns that a GPU has another kernel for; a sum in order, as a plain cpu has it, is less exact */
     bool wide;
 };

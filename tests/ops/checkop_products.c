@@ -231,6 +231,39 @@ void checkop_make_gelu_tanh_backward(struct checkop_case *c, const struct checko
     c->forward = forward_gelu_tanh;
 }
 
+RUN(gated)
+{
+    o->gated(x, t[0], t[1], (enum gate_function)c->shape.kind);
+}
+
+void checkop_make_gated(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
+    add(c, filled(matrix("pre", ROLE_IN, KIND_A, s->t, 2 * s->h), FILL_SPREAD, 1));
+    c->run = run_gated;
+}
+
+RUN(gated_backward)
+{
+    o->gated_backward(x, t[0], t[1], t[2], (enum gate_function)c->shape.kind);
+}
+
+static void forward_gated(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
+{
+    o->gated(x, t[3], t[2], (enum gate_function)c->shape.kind);
+}
+
+void checkop_make_gated_backward(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, gradient(matrix("dpre", ROLE_OUT, KIND_A, s->t, 2 * s->h), 2));
+    c->seed = add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, filled(matrix("pre", ROLE_IN, KIND_A, s->t, 2 * s->h), FILL_SPREAD, 1));
+    c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
+    c->args[0].shares = s->shared ? 1 + 2 : 0;
+    c->run = run_gated_backward;
+    c->forward = forward_gated;
+}
+
 RUN(residual_add)
 {
     (void)c;

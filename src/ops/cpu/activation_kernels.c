@@ -33,18 +33,12 @@ static void tanh_backward_block(float *out, const float *a, const float *b, int6
     }
 }
 
-/* sqrt(2 / pi) (z + 0.044715 z^3) */
-static inline float gelu_tanh_argument(float z)
-{
-    return 0.79788456f * (z + 0.044715f * z * z * z);
-}
-
 static void gelu_tanh_block(float *out, const float *a, const float *b, int64_t n)
 {
     (void)b;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        out[i] = 0.5f * a[i] * (1.0f + vmath_tanh(gelu_tanh_argument(a[i])));
+        out[i] = 0.5f * a[i] * (1.0f + vmath_tanh(vmath_gelu_tanh_argument(a[i])));
     }
 }
 
@@ -52,9 +46,7 @@ static void gelu_tanh_backward_block(float *out, const float *a, const float *b,
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        float z = b[i], t = vmath_tanh(gelu_tanh_argument(z));
-        float inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * z * z);
-        out[i] = a[i] * (0.5f * (1.0f + t) + 0.5f * z * (1.0f - t * t) * inner);
+        out[i] = a[i] * vmath_gelu_tanh_slope(b[i], vmath_tanh(vmath_gelu_tanh_argument(b[i])));
     }
 }
 

@@ -161,8 +161,9 @@ static void softmax_backward(const struct attention_call *c, const struct attent
     }
 }
 
+/* Adds to the gradients of keys and values, or with `first` assigns them. */
 static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
-                        int64_t i0, int64_t n)
+                        int64_t i0, int64_t n, bool first)
 {
     int64_t m = kernel_round_up(n, TILE_ROWS), stride = h->stride, width = c->width, row0 = h->q0 + i0;
     int64_t head_words = attention_words(c, c->head_size), query_words = attention_words(c, n);
@@ -181,9 +182,9 @@ static void query_block(const struct attention_call *c, const struct attention_h
         attention_pair_across(t->dout_across, c, t->dout, m);
     }
     tile_product(t->dv, width, (struct tile_left){t->p_across, 1, stride}, t->dout_across, width, h->padded_k,
-                 width, query_words, i0 > 0, c->pairs);
+                 width, query_words, !first, c->pairs);
     tile_product(t->dk, width, (struct tile_left){t->ds_across, 1, stride}, t->q_across, width, h->padded_k,
-                 width, query_words, i0 > 0, c->pairs);
+                 width, query_words, !first, c->pairs);
     tile_product(t->dq, width, (struct tile_left){t->ds, stride, 1}, t->keys_across, width, m, width,
                  attention_words(c, h->n_k), false, c->pairs);
     for (int64_t r = 0; r < n; r++) {
@@ -191,15 +192,16 @@ static void query_block(const struct attention_call *c, const struct attention_h
     }
 }
 
+/* All heads that share keys and values, in their order. */
 static void attention_item(const void *context, int64_t item, void *lane)
 {
     const struct attention_call *c = context;
-    struct attention_head h = attention_head_of(c, item);
+    struct attention_head h = attention_head_of(c, item * c->group);
     size_t bytes;
     struct tiles t = carve(c, h.padded_k, lane, &bytes);
-    attention_load_along(t.keys, c, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    attention_load_along(t.keys, c, c->v, h.kv_index, h.k0, h.n_k, h.padded_k);
     tile_transpose(t.values_t, h.stride, t.keys, c->row_words, h.padded_k, c->row_words);
-    attention_load_along(t.keys, c, c->k, h.index, h.k0, h.n_k, h.padded_k);
+    attention_load_along(t.keys, c, c->k, h.kv_index, h.k0, h.n_k, h.padded_k);
     tile_transpose(t.keys_t, h.stride, t.keys, c->row_words, h.padded_k, c->row_words);
     if (c->pairs) {
         attention_pair_across(t.keys_across, c, t.keys, h.padded_k);
@@ -208,12 +210,15 @@ static void attention_item(const void *context, int64_t item, void *lane)
         memset(t.dk, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
         memset(t.dv, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
     }
-    for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
-        query_block(c, &h, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i));
+    for (int64_t member = 0; member < c->group; member++) {
+        struct attention_head of = attention_head_of(c, item * c->group + member);
+        for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
+            query_block(c, &of, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i), member == 0 && i == 0);
+        }
     }
     for (int64_t r = 0; r < h.n_k; r++) {
-        attention_store(c->dk, h.index, h.k0 + r, t.dk + r * c->width, 1.0f);
-        attention_store(c->dv, h.index, h.k0 + r, t.dv + r * c->width, 1.0f);
+        attention_store(c->dk, h.kv_index, h.k0 + r, t.dk + r * c->width, 1.0f);
+        attention_store(c->dv, h.kv_index, h.k0 + r, t.dv + r * c->width, 1.0f);
     }
 }
 
@@ -259,7 +264,8 @@ static void sum_columns(struct exec *x, float *total, tensor t, float *partials)
 static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                    tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
-    struct attention_call c = {&a, out, lse, q, k, v, dq, dk, dv, dout, 0, 0, 0, 0, false, 0, 0, 0};
+    struct attention_call c = {
+        .a = &a, .out = out, .lse = lse, .q = q, .k = k, .v = v, .dq = dq, .dk = dk, .dv = dv, .dout = dout};
     if (!attention_accept(x, "attention_backward", &c)) {
         return;
     }
@@ -270,16 +276,16 @@ static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor 
     size_t bytes;
     float start[1];
     carve(&c, attention_max_padded_k(&c), start, &bytes);
-    lanes_run(x, "attention_backward", attention_items(&c), bytes, attention_item, &c);
+    lanes_run(x, "attention_backward", attention_items(&c) / c.group, bytes, attention_item, &c);
     if (!tensor_is_null(dbias) && !failed(x->status)) {
-        int64_t cols = q.dims[1] * q.dims[2];
+        int64_t cols = q.dims[1] * q.dims[2], kv_cols = k.dims[1] * k.dims[2];
         float *total = dbias.data;
-        float *partials = exec_scratch(x, workspace_attention_sums(q.dims[0], k.dims[0], 3 * cols,
+        float *partials = exec_scratch(x, workspace_attention_sums(q.dims[0], k.dims[0], cols + 2 * kv_cols,
                                                                    tensor_count(a.cu_seqlens_q) - 1,
                                                                    a.max_seqlen_q, a.max_seqlen_kv));
         sum_columns(x, total, dq, partials);
         sum_columns(x, total + cols, dk, partials);
-        sum_columns(x, total + 2 * cols, dv, partials);
+        sum_columns(x, total + cols + kv_cols, dv, partials);
     }
 }
 

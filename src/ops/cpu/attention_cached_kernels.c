@@ -62,7 +62,7 @@ static void cpu_append_rows(struct exec *x, tensor keys, tensor values, tensor k
 {
     const char *op = "append_rows";
     if (!accept_tensors(x, op, ACCEPT_LIST(k, v, keys, values), NULL, 0) ||
-        !accept_pages(x, op, keys, values, k) ||
+        !accept_pages(x, op, keys, values, k.dims[1], k.dims[2]) ||
         !accept_indices(x, op, "slot", slots, -1, keys.dims[0] / k.dims[1] * PAGE)) {
         return;
     }
@@ -77,7 +77,7 @@ struct cached_call {
     tensor out, q;
     const char *keys, *values;
     enum dtype dtype;
-    int64_t n_heads, head_size, table_width, n_sequences;
+    int64_t n_heads, n_kv_heads, head_size, table_width, n_sequences;
     const int64_t *starts; /* [n_sequences + 1] the first block of queries of each sequence */
     int64_t n_ranges;      /* ranges of the longest sequence */
     float *apart; /* partial results of ranges that are computed apart; NULL: an item has all ranges */
@@ -85,7 +85,8 @@ struct cached_call {
 
 /* Up to QUERIES queries of a head. */
 struct block {
-    int64_t head, row, n; /* rows of the stream */
+    int64_t head, kv_head;
+    int64_t row, n;       /* rows of the stream */
     int64_t n_keys;       /* keys that the last query sees */
     const int32_t *pages; /* pages of the sequence */
     float slope;
@@ -112,6 +113,7 @@ static struct block block_of(const struct cached_call *c, int64_t index)
     int64_t hidden = c->a->causal ? q[1] - q[0] - first - n : 0;
     return (struct block){
         .head = head,
+        .kv_head = head / (c->n_heads / c->n_kv_heads),
         .row = q[0] + first,
         .n = n,
         .n_keys = k[1] - k[0] > hidden ? k[1] - k[0] - hidden : 0,
@@ -269,10 +271,10 @@ static int64_t page_bytes(const struct cached_call *c)
     return PAGE * c->head_size * (int64_t)dtype_bytes(c->dtype);
 }
 
-/* Bytes to the page that holds key `key` of a block's sequence, of the block's head. */
+/* Bytes to the page that holds key `key` of a block's sequence, of the head of its keys and values. */
 static int64_t place_of(const struct cached_call *c, const struct block *b, int64_t key)
 {
-    return (b->pages[key / PAGE] * c->n_heads + b->head) * page_bytes(c);
+    return (b->pages[key / PAGE] * c->n_kv_heads + b->kv_head) * page_bytes(c);
 }
 
 /* Partial results [n, n_ranges, head_size + 2] of n queries, a constant, with keys [first, first + n_keys),
@@ -426,10 +428,10 @@ static bool accept_cached(struct exec *x, const char *op, const struct cached_ca
 {
     const struct attention *a = c->a;
     if (!accept_tensors(x, op, ACCEPT_LIST(c->q, c->out, keys, values), ACCEPT_LIST(a->alibi_slopes)) ||
-        !accept_pages(x, op, keys, values, c->q) ||
+        !accept_pages(x, op, keys, values, c->n_kv_heads, c->head_size) ||
         !accept_indices(x, op, "query boundary", a->cu_seqlens_q, 0, c->q.dims[0] + 1) ||
         !accept_indices(x, op, "key boundary", a->cu_seqlens_kv, 0, INT32_MAX) ||
-        !accept_indices(x, op, "page", a->block_table, 0, keys.dims[0] / c->n_heads)) {
+        !accept_indices(x, op, "page", a->block_table, 0, keys.dims[0] / c->n_kv_heads)) {
         return false;
     }
     const int32_t *q = a->cu_seqlens_q.data, *k = a->cu_seqlens_kv.data;
@@ -467,6 +469,7 @@ static void cpu_attention_cached(struct exec *x, tensor out, tensor q, tensor ke
                             .values = values.data,
                             .dtype = q.dtype,
                             .n_heads = q.dims[1],
+                            .n_kv_heads = a.n_kv_heads > 0 ? a.n_kv_heads : q.dims[1],
                             .head_size = q.dims[2],
                             .table_width = tensor_cols(a.block_table),
                             .n_sequences = tensor_count(a.cu_seqlens_q) - 1,

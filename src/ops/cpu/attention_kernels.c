@@ -114,9 +114,9 @@ static void attention_item(const void *context, int64_t item, void *lane)
     struct attention_head h = attention_head_of(c, item);
     size_t bytes;
     struct tiles t = carve(c, h.padded_k, lane, &bytes);
-    attention_load_along(t.rows, c, c->k, h.index, h.k0, h.n_k, h.padded_k);
+    attention_load_along(t.rows, c, c->k, h.kv_index, h.k0, h.n_k, h.padded_k);
     tile_transpose(t.keys, h.stride, t.rows, c->row_words, h.padded_k, c->row_words);
-    attention_load_along(t.rows, c, c->v, h.index, h.k0, h.n_k, h.padded_k);
+    attention_load_along(t.rows, c, c->v, h.kv_index, h.k0, h.n_k, h.padded_k);
     if (c->pairs) {
         attention_pair_across(t.values, c, t.rows, h.padded_k);
     }

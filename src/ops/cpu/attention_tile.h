@@ -14,6 +14,7 @@ struct attention_call {
     tensor out, lse, q, k, v;
     tensor dq, dk, dv, dout;           /* backward only */
     int64_t n_heads, head_size, width; /* width: head_size padded to full tiles */
+    int64_t group;                     /* heads that share keys and values */
     int64_t row_words;                 /* width in words, for pairs along the row */
     bool pairs;                        /* multiplied tiles consist of pairs */
     uint64_t key;
@@ -23,7 +24,8 @@ struct attention_call {
 
 /* One head of one sequence. */
 struct attention_head {
-    int64_t index, q0, n_q, k0, n_k;
+    int64_t index, kv_index; /* its number, and that of its keys and values */
+    int64_t q0, n_q, k0, n_k;
     int64_t padded_k; /* n_k padded to full tiles */
     int64_t stride;   /* stride of scores and of transposed keys */
     float slope;
@@ -69,6 +71,7 @@ static inline int64_t attention_words(const struct attention_call *c, int64_t n)
 static inline void attention_prepare(struct attention_call *c, const struct exec *x)
 {
     c->n_heads = c->q.dims[1];
+    c->group = c->n_heads / c->k.dims[1];
     c->head_size = c->q.dims[2];
     c->width = kernel_round_up(c->head_size, TILE_COLS);
     c->pairs = TILE_PAIRS && c->q.dtype == DTYPE_BF16;
@@ -101,12 +104,14 @@ static inline int64_t attention_max_padded_k(const struct attention_call *c)
     return kernel_round_up(max, TILE_COLS);
 }
 
+/* Head `item` of all sequences. */
 static inline struct attention_head attention_head_of(const struct attention_call *c, int64_t item)
 {
     const struct attention *a = c->a;
     const int32_t *q = a->cu_seqlens_q.data, *k = a->cu_seqlens_kv.data;
     int64_t b = item / c->n_heads, index = item % c->n_heads;
-    struct attention_head h = {index, q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b], 0, 0, 0};
+    struct attention_head h = {index, index / c->group, q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b], 0, 0,
+                               0};
     h.padded_k = kernel_round_up(h.n_k, TILE_COLS);
     h.stride = attention_stride(h.padded_k);
     h.slope = tensor_is_null(a->alibi_slopes) ? 0.0f : ((const float *)a->alibi_slopes.data)[index];

@@ -10,10 +10,9 @@
 /* Every *_kernels.c file that fills in ops. */
 /* clang-format off */
 #define CPU_FILES(X, isa)                                                                                    \
-    X(move, isa) X(quantize, isa) X(activation, isa) X(linear, isa) X(norm, isa) X(embed, isa)               \
-    X(attention, isa) X(attention_backward, isa) X(attention_cached, isa) X(loss, isa) X(span, isa)          \
-    X(token_choice, isa)  \
-    X(optim, isa) X(matrix, isa)
+    X(move, isa) X(quantize, isa) X(activation, isa) X(gate, isa) X(linear, isa) X(norm, isa)                \
+    X(embed, isa) X(attention, isa) X(attention_backward, isa) X(attention_cached, isa) X(loss, isa)         \
+    X(span, isa) X(token_choice, isa) X(optim, isa) X(matrix, isa)
 /* clang-format on */
 
 #define CPU_DECLARE(file, isa) void file##_kernels_fill_##isa(struct ops *t);

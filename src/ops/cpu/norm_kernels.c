@@ -12,6 +12,7 @@ struct norm_call {
     uint32_t site, threshold;
     float scale, eps;
     bool adds;       /* the gradient is added to dresidual */
+    bool is_rms;     /* the norm is without mean and beta */
     float *partials; /* [chunks][3][cols]: dgamma, dbeta, dbias */
 };
 
@@ -64,10 +65,24 @@ static void cpu_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, 
               (size_t)tensor_cols(in) * sizeof(float), layernorm_item, &c);
 }
 
-/* sum = residual + dropout(in + bias); sum may be `in`.  Without bits nothing is dropped. */
+/* sum = residual + dropout(in); sum may be `in`.  Without bits nothing is dropped. */
+static void add_plain_branch(float *sum, const float *in, const float *residual, const uint16_t *bits,
+                             uint32_t threshold, float scale, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        sum[i] = residual[i] + (bits != NULL && bits[i] < threshold ? 0.0f : in[i] * scale);
+    }
+}
+
+/* sum = residual + dropout(in + bias); sum may be `in`, bias NULL.  Without bits nothing is dropped. */
 static void add_branch(float *sum, const float *in, const float *bias, const float *residual,
                        const uint16_t *bits, uint32_t threshold, float scale, int64_t n)
 {
+    if (bias == NULL) {
+        add_plain_branch(sum, in, residual, bits, threshold, scale, n);
+        return;
+    }
     if (bits == NULL) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
@@ -161,8 +176,13 @@ static void backward_chunk(const void *context, int64_t chunk, void *lane)
         const float *dout = rows_load(c->dout, row, 0, cols, buffer);
         const float *sum = rows_load(c->sum, row, 0, cols, buffer + cols);
         float *dresidual = c->adds ? buffer + 2 * cols : rows_target(c->dresidual, row, 0, buffer);
-        norm_row_backward(dresidual, dgamma, dbeta, dout, sum, c->gamma.data,
-                          ((const float *)c->mean.data)[row], ((const float *)c->rstd.data)[row], cols);
+        float rstd = ((const float *)c->rstd.data)[row];
+        if (c->is_rms) {
+            norm_row_rms_backward(dresidual, dgamma, dout, sum, c->gamma.data, rstd, cols);
+        } else {
+            norm_row_backward(dresidual, dgamma, dbeta, dout, sum, c->gamma.data,
+                              ((const float *)c->mean.data)[row], rstd, cols);
+        }
         if (c->adds) {
             dresidual = add_to_row(c->dresidual, row, dresidual, cols, buffer);
         }
@@ -189,12 +209,15 @@ static void run_backward(struct exec *x, const char *op, struct norm_call *c, te
 {
     int64_t rows = tensor_rows(c->sum), cols = tensor_cols(c->sum), chunks = row_runs(rows);
     c->partials = exec_scratch(x, workspace_layernorm_backward(rows, cols));
+    c->is_rms = tensor_is_null(dbeta);
     lanes_run(x, op, chunks, bits_bytes(cols) + 3 * (size_t)cols * sizeof(float), backward_chunk, c);
     if (chunks == 0 || failed(x->status)) {
         return;
     }
     row_runs_add(dgamma.data, c->partials, chunks, 3 * cols, cols);
-    row_runs_add(dbeta.data, c->partials + cols, chunks, 3 * cols, cols);
+    if (!c->is_rms) {
+        row_runs_add(dbeta.data, c->partials + cols, chunks, 3 * cols, cols);
+    }
     if (!tensor_is_null(dbias)) {
         row_runs_add(dbias.data, c->partials + 2 * cols, chunks, 3 * cols, cols);
     }

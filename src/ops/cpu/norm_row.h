@@ -1,5 +1,6 @@
-/* norm_row: layer normalisation of one row in fp32 (Ba et al. 2016, arXiv:1607.06450), shared by the kernels
- * that end in one.  Mean and variance take two passes over a row in the first-level cache. */
+/* norm_row: layer normalisation of one row in fp32 (Ba et al. 2016, arXiv:1607.06450), and the RMS norm
+ * (Zhang and Sennrich 2019, arXiv:1910.07467), shared by the kernels that end in one.  Mean and variance take
+ * two passes over a row in the first-level cache. */
 #ifndef KILN_OPS_CPU_NORM_ROW_H
 #define KILN_OPS_CPU_NORM_ROW_H
 
@@ -9,9 +10,23 @@
 
 #include <math.h>
 
-/* out may be `in`; mean and rstd may be NULL. */
-static inline void norm_row_forward(float *out, float *mean, float *rstd, const float *in, const float *gamma,
-                                    const float *beta, int64_t n, float eps)
+static inline float norm_row_rms(float *out, const float *in, const float *gamma, int64_t n, float eps)
+{
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < n; i++) {
+        squares += in[i] * in[i];
+    }
+    float r = 1.0f / sqrtf(squares / (float)n + eps);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = in[i] * r * gamma[i];
+    }
+    return r;
+}
+
+static inline float norm_row_layer(float *out, float *mean, const float *in, const float *gamma,
+                                   const float *beta, int64_t n, float eps)
 {
     float sum = 0, squares = 0;
 #pragma omp simd reduction(+ : sum)
@@ -28,8 +43,20 @@ static inline void norm_row_forward(float *out, float *mean, float *rstd, const 
     for (int64_t i = 0; i < n; i++) {
         out[i] = (in[i] - mu) * r * gamma[i] + beta[i];
     }
+    *mean = mu;
+    return r;
+}
+
+/* out may be `in`; mean and rstd may be NULL.  Without beta it is the RMS norm. */
+static inline void norm_row_forward(float *out, float *mean, float *rstd, const float *in, const float *gamma,
+                                    const float *beta, int64_t n, float eps)
+{
+    float mu = 0, r = beta == NULL ? norm_row_rms(out, in, gamma, n, eps)
+                                   : norm_row_layer(out, &mu, in, gamma, beta, n, eps);
     if (mean != NULL) {
         *mean = mu;
+    }
+    if (rstd != NULL) {
         *rstd = r;
     }
 }
@@ -52,6 +79,24 @@ static inline void norm_row_backward(float *din, float *dgamma, float *dbeta, co
         dgamma[i] += dy * xhat;
         dbeta[i] += dy;
         din[i] = r * (dy * gamma[i] - mean_g - xhat * mean_g_xhat);
+    }
+}
+
+/* The backward of the RMS norm: adds to dgamma; din may be dout. */
+static inline void norm_row_rms_backward(float *din, float *dgamma, const float *dout, const float *in,
+                                         const float *gamma, float r, int64_t n)
+{
+    float sum_g_xhat = 0;
+#pragma omp simd reduction(+ : sum_g_xhat)
+    for (int64_t i = 0; i < n; i++) {
+        sum_g_xhat += dout[i] * gamma[i] * (in[i] * r);
+    }
+    float mean_g_xhat = sum_g_xhat / (float)n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float xhat = in[i] * r, dy = dout[i];
+        dgamma[i] += dy * xhat;
+        din[i] = r * (dy * gamma[i] - xhat * mean_g_xhat);
     }
 }
 

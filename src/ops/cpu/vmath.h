@@ -153,4 +153,16 @@ static inline float vmath_tanh(float x)
     return copysignf(a < 0.625f ? near : far, x);
 }
 
+/* sqrt(2 / pi) (z + 0.044715 z^3), whose hyperbolic tangent t gelu's tanh form has; and its slope at z. */
+static inline float vmath_gelu_tanh_argument(float z)
+{
+    return 0.79788456f * (z + 0.044715f * z * z * z);
+}
+
+static inline float vmath_gelu_tanh_slope(float z, float t)
+{
+    float inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * z * z);
+    return 0.5f * (1.0f + t) + 0.5f * z * (1.0f - t * t) * inner;
+}
+
 #endif

@@ -188,12 +188,6 @@ struct tanh_backward_of {
     }
 };
 
-/* u = sqrt(2 / pi) (z + 0.044715 z^3), and its slope. */
-__device__ static inline float gelu_tanh_argument(float z)
-{
-    return 0.79788456f * (z + 0.044715f * z * z * z);
-}
-
 struct gelu_tanh_of {
     static const bool TWO = false, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float z, float)
@@ -206,8 +200,7 @@ struct gelu_tanh_backward_of {
     static const bool TWO = true, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float dout, float z)
     {
-        float t = tanhf(gelu_tanh_argument(z)), inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * z * z);
-        return dout * (0.5f * (1.0f + t) + 0.5f * z * (1.0f - t * t) * inner);
+        return dout * gelu_tanh_slope(z, tanhf(gelu_tanh_argument(z)));
     }
 };
 

@@ -60,7 +60,7 @@ template <typename A, typename R> struct residual_input {
     template <typename S>
     __device__ eight take(const loaded &l, int64_t index, int column, int cols, uint64_t key) const
     {
-        eight e = unpack(l.in), r = unpack(l.residual), b = load_values<S::WHOLE>(bias, column, cols);
+        eight e = unpack(l.in), r = unpack(l.residual), b = load_values_or_0<S::WHOLE>(bias, column, cols);
         eight factors = dropout_factors(key, dropout, index, column);
         UNROLL
         for (int k = 0; k < EIGHT; k++) {
@@ -124,9 +124,10 @@ template <typename Input> struct norm_call {
     int32_t *fault;
 };
 
-/* Mean and 1 / sqrt(variance + eps) of a row. */
+/* Mean, of the RMS norm 0, and 1 / sqrt(variance + eps) of a row. */
 template <typename S>
-__device__ static inline void statistics(const eight *values, int cols, float eps, float *mean, float *rstd)
+__device__ static inline void statistics(const eight *values, int cols, float eps, bool is_rms, float *mean,
+                                         float *rstd)
 {
     __shared__ float partial[2][NORM_WARPS][1];
     float sum[1] = {0}, squares[1] = {0};
@@ -140,7 +141,7 @@ __device__ static inline void statistics(const eight *values, int cols, float ep
         }
     }
     team_sums<S>(sum, partial[0]);
-    *mean = sum[0] / (float)cols;
+    *mean = is_rms ? 0.0f : sum[0] / (float)cols;
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
         UNROLL
@@ -181,9 +182,11 @@ __device__ static inline void normalize_row(eight (&values)[S::GROUPS], const no
         }
     }
     float mean, rstd;
-    statistics<S>(values, cols, c.norm.eps, &mean, &rstd);
+    statistics<S>(values, cols, c.norm.eps, c.norm.beta == NULL, &mean, &rstd);
     if (S::column(0) == 0 && c.norm.mean != NULL) {
         c.norm.mean[index] = mean;
+    }
+    if (S::column(0) == 0 && c.norm.rstd != NULL) {
         c.norm.rstd[index] = rstd;
     }
     UNROLL
@@ -191,7 +194,7 @@ __device__ static inline void normalize_row(eight (&values)[S::GROUPS], const no
         int column = S::column(g);
         if (column < cols) {
             eight gamma = load_values<S::WHOLE>(c.norm.gamma, column, cols),
-                  beta = load_values<S::WHOLE>(c.norm.beta, column, cols);
+                  beta = load_values_or_0<S::WHOLE>(c.norm.beta, column, cols);
             UNROLL
             for (int k = 0; k < EIGHT; k++) { /* beyond the end gamma and beta are 0 */
                 values[g].v[k] = (values[g].v[k] - mean) * rstd * gamma.v[k] + beta.v[k];

@@ -44,7 +44,7 @@ __device__ static inline row_part<S, A, R> load_part(const backward_call<A, R, D
             part.in[g] = load_group<S::WHOLE>(c.in + row * cols, S::column(g), cols);
         }
     }
-    part.mean = c.n.mean[row];
+    part.mean = c.n.mean == NULL ? 0.0f : c.n.mean[row]; /* NULL: the RMS norm */
     part.rstd = c.n.rstd[row];
     return part;
 }
@@ -167,7 +167,8 @@ __device__ static inline void norm_backward(const backward_call<A, R, D> &c, con
             }
         }
         team_sums<S>(of_row, partial[row % 2]);
-        float mean_g = of_row[0] / (float)cols, mean_g_xhat = of_row[1] / (float)cols;
+        float mean_g = c.n.mean == NULL ? 0.0f : of_row[0] / (float)cols,
+              mean_g_xhat = of_row[1] / (float)cols;
         rounded_row to_row = {};
         if (ROUNDS) {
             to_row = round_rows_at(to, band, (int)(row - first), row, cols);

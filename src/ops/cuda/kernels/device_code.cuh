@@ -290,6 +290,12 @@ template <bool WHOLE, typename A> __device__ inline eight load_values(const A *r
     return unpack(load_group<WHOLE>(row, column, n));
 }
 
+/* The values of a vector that may be NULL: 0 then. */
+template <bool WHOLE> __device__ inline eight load_values_or_0(const float *vector, int64_t column, int64_t n)
+{
+    return vector == NULL ? eight{} : load_values<WHOLE>(vector, column, n);
+}
+
 template <bool WHOLE, typename A>
 __device__ inline void store_group(A *row, int64_t column, int64_t n, const eight &e)
 {

@@ -63,4 +63,16 @@ template <typename A> __device__ static inline float gelu_slope(float z)
     return n.distribution + z * n.density;
 }
 
+/* u = sqrt(2 / pi) (z + 0.044715 z^3) of the tanh form; and the slope of that at z, t = tanh u. */
+__device__ static inline float gelu_tanh_argument(float z)
+{
+    return 0.79788456f * (z + 0.044715f * z * z * z);
+}
+
+__device__ static inline float gelu_tanh_slope(float z, float t)
+{
+    float inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * z * z);
+    return 0.5f * (1.0f + t) + 0.5f * z * (1.0f - t * t) * inner;
+}
+
 #endif

@@ -214,6 +214,22 @@ void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct laun
 void cuda_launch_dropout(const struct launch *l, void *out, const void *in, enum launch_type type,
                          int64_t rows, int64_t cols, const struct launch_dropout *d);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
+/* A gate (ops.h, gated): out [rows, cols] of pre [rows, 2 cols] without dout, else out is dpre. */
+enum launch_gate_function { LAUNCH_SILU, LAUNCH_GELU, LAUNCH_GELU_TANH };
+void cuda_launch_gated(const struct launch *l, void *out, const void *dout, const void *pre,
+                       enum launch_type type, enum launch_gate_function f, int64_t rows, int64_t cols);
+
+/* Rotary positions (ops.h, rotate): strides of rows and heads in elements, `half` angles of a position. */
+struct launch_rotation {
+    int64_t rows, n_heads, row_stride, head_stride, half;
+    const float *turns;       /* [n_positions, 2 half] */
+    const int32_t *positions; /* [rows] */
+    int64_t n_positions;
+    int back;
+};
+void cuda_launch_rotate(const struct launch *l, void *heads, enum launch_type type,
+                        const struct launch_rotation *r);
+
 /* out = gelu(pre), dpre = dout gelu'(pre), in their tanh form; out = residual + branch. */
 void cuda_launch_gelu_tanh(const struct launch *l, void *out, const void *pre, enum launch_type type,
                            int64_t n);
@@ -232,8 +248,8 @@ int cuda_short_product_is_possible(void);
 
 struct launch_norm {
     int64_t rows, cols;
-    const float *gamma, *beta;
-    float *mean, *rstd; /* [rows], or NULL forward, as `sum` may be */
+    const float *gamma, *beta; /* beta, and mean in a backward: NULL is the RMS norm */
+    float *mean, *rstd;        /* [rows], or NULL forward, as `sum` may be */
     float eps;
     uint32_t *maxima; /* maxima of the output of a forward, or NULL */
 };

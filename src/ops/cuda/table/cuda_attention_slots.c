@@ -36,7 +36,8 @@ static struct launch_attention attention_of(const struct attention *a, tensor q,
                                      .bit_cols = tensor_is_null(a->bits) ? 0 : tensor_cols(a->bits)};
 }
 
-static bool accept_sizes(struct exec *x, const char *op, const struct attention *a, tensor q)
+static bool accept_sizes(struct exec *x, const char *op, const struct attention *a, tensor q,
+                         int64_t n_kv_heads)
 {
     enum { MOST_HEAD_SIZE = 256, MOST_IN_GRID = 65535 };
     if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
@@ -47,15 +48,19 @@ static bool accept_sizes(struct exec *x, const char *op, const struct attention 
                   MOST_IN_GRID, MOST_IN_GRID, MOST_HEAD_SIZE, (long long)tensor_count(a->cu_seqlens_q) - 1,
                   (long long)q.dims[1], (long long)q.dims[2]);
     }
+    if (q.dims[1] != n_kv_heads && !failed(x->status)) {
+        exec_fail(x, STATUS_USAGE, op, "%lld heads have %lld of keys and values: the kernels need as many",
+                  (long long)q.dims[1], (long long)n_kv_heads);
+    }
     return !failed(x->status);
 }
 
-static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)
+static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q, tensor k)
 {
     if (!tensor_is_null(a->block_table)) {
         exec_fail(x, STATUS_USAGE, op, "attention_cached reads pages, attention reads the stream");
     }
-    return accept_sizes(x, op, a, q);
+    return accept_sizes(x, op, a, q, k.dims[1]);
 }
 
 /* Runs the only kernel that competes, or the fastest. */
@@ -81,7 +86,7 @@ static void run_attention(struct exec *x, const char *op, const struct attention
 void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
     if (accept_tensors(x, "attention", ACCEPT_LIST(out, q, k, v), ACCEPT_LIST(lse)) &&
-        accept_attention(x, "attention", &a, q)) {
+        accept_attention(x, "attention", &a, q, k)) {
         run_attention(x, "attention",
                       &(struct attention_call){.type = cuda_slot_type(q),
                                                .sizes = attention_of(&a, q, k),
@@ -112,7 +117,7 @@ void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, te
 {
     const char *op = "attention_backward";
     if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse, dbias)) &&
-        accept_attention(x, op, &a, q)) {
+        accept_attention(x, op, &a, q, k)) {
         struct attention_call call = {
             .backward = true,
             .type = cuda_slot_type(q),
@@ -142,7 +147,7 @@ void cuda_append_rows(struct exec *x, tensor keys, tensor values, tensor k, tens
 {
     const char *op = "append_rows";
     if (accept_tensors(x, op, ACCEPT_LIST(k, v, keys, values), NULL, 0) &&
-        accept_pages(x, op, keys, values, k)) {
+        accept_pages(x, op, keys, values, k.dims[1], k.dims[2])) {
         struct launch l = cuda_slot_launch(x, 0);
         struct launch_cached c = cached_of(keys, values, k, NULL_TENSOR);
         cuda_launch_append(&l, &c, heads_of(k), heads_of(v), cuda_slot_type(k), slots.data, k.dims[0]);
@@ -154,8 +159,9 @@ void cuda_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, te
                            struct attention a)
 {
     const char *op = "attention_cached";
+    int64_t n_kv_heads = a.n_kv_heads > 0 ? a.n_kv_heads : q.dims[1];
     if (accept_tensors(x, op, ACCEPT_LIST(out, q, keys, values), ACCEPT_LIST(a.alibi_slopes)) &&
-        accept_pages(x, op, keys, values, q) && accept_sizes(x, op, &a, q)) {
+        accept_pages(x, op, keys, values, n_kv_heads, q.dims[2]) && accept_sizes(x, op, &a, q, n_kv_heads)) {
         struct launch l = cuda_slot_launch(x, 0);
         struct launch_attention sizes = attention_of(&a, q, keys);
         struct launch_cached c = cached_of(keys, values, q, a.block_table);

@@ -157,6 +157,50 @@ void cuda_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pr
     }
 }
 
+_Static_assert((int)LAUNCH_SILU == (int)GATE_SILU && (int)LAUNCH_GELU == (int)GATE_GELU &&
+                   (int)LAUNCH_GELU_TANH == (int)GATE_GELU_TANH,
+               "one list of gates");
+
+/* A gate, or with dout its gradient. */
+static void run_gate(struct exec *x, const char *op, tensor out, tensor dout, tensor pre,
+                     enum gate_function f)
+{
+    if (accept_tensors(x, op, ACCEPT_LIST(out, dout, pre), NULL, 0)) {
+        struct launch l = cuda_slot_launch(x, 0);
+        cuda_launch_gated(&l, out.data, dout.data, pre.data, cuda_slot_type(pre),
+                          (enum launch_gate_function)f, tensor_rows(pre), tensor_cols(pre) / 2);
+        cuda_slot_finish(x, op);
+    }
+}
+
+void cuda_gated(struct exec *x, tensor out, tensor pre, enum gate_function f)
+{
+    run_gate(x, "gated", out, NULL_TENSOR, pre, f);
+}
+
+void cuda_gated_backward(struct exec *x, tensor dpre, tensor dout, tensor pre, enum gate_function f)
+{
+    run_gate(x, "gated_backward", dpre, dout, pre, f);
+}
+
+void cuda_rotate(struct exec *x, tensor heads, tensor turns, tensor positions, bool back)
+{
+    if (accept_tensors(x, "rotate", ACCEPT_LIST(heads), ACCEPT_LIST(turns))) {
+        struct launch l = cuda_slot_launch(x, 0);
+        struct launch_rotation r = {.rows = heads.dims[0],
+                                    .n_heads = heads.dims[1],
+                                    .row_stride = heads.strides[0],
+                                    .head_stride = heads.strides[1],
+                                    .half = tensor_cols(turns) / 2,
+                                    .turns = turns.data,
+                                    .positions = positions.data,
+                                    .n_positions = tensor_rows(turns),
+                                    .back = back};
+        cuda_launch_rotate(&l, heads.data, cuda_slot_type(heads), &r);
+        cuda_slot_finish(x, "rotate");
+    }
+}
+
 void cuda_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
 {
     if (accept_tensors(x, "residual_add", ACCEPT_LIST(branch), NULL, 0) &&

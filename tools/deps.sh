@@ -178,16 +178,17 @@ check_words() {
     list '^src/' | grep -vE '^src/(core/(cgroup|kernel_file)|launch/supervise)\.c$' | search '\bfopen\(' | grep -vE 'fopen\("/(proc|sys)/' || true
 }
 
-# A family of models stands in folders of its own name: each folder of src/model is one. Elsewhere the tables of families
-# name it, the commands that are one family's own, and texts that name classes or files of other programs.
+# A family of models has a file NAME_family.c in a folder of src/model, and stands in folders of that or its own name.
+# Elsewhere the tables of families name it, the commands that are one family's own, and texts that name classes or files of other programs.
 check_models() {
-    local families own others
-    families=$(list '^src/model/[a-z]+/' | cut -d/ -f3 | sort -u | paste -sd'|' -)
+    local families folders own others
+    folders=$(list '^src/model/[a-z]+/' | cut -d/ -f3 | sort -u | paste -sd'|' -)
+    families=$(list '^src/model/[a-z]+/[a-z0-9]+_family\.c$' | sed -E 's|.*/([a-z0-9]+)_family\.c|\1|' | sort -u | paste -sd'|' -)
     [ -n "$families" ] || return 0
     own='^src/model/model_families\.c$|^src/cmd/(plan_report|run_bench|run_pretrain|run_pretrain_gpt|finetune_gpt)\.c$|^src/cmd/(megatron_args|pretrain_variant|train_kinds)\.[ch]$'
     others='finetune[-_]gpt|pretrain[-_]gpt(\.py)?|bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|sbert_ce_default_activation_function|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
     list '^src/(api|cmd|dist|model|pass|report|serve|task|train|watch)/' |
-        { grep -vE "^src/[a-z]+/($families)/|$own" || true; } | search "$families" -i |
+        { grep -vE "^src/[a-z]+/($folders|$families)/|$own" || true; } | search "$families" -i |
         awk -v families="$families" -v others="$others" '
             match($0, /^[^:]*:[0-9]+:/) {
                 text = substr($0, RLENGTH + 1)

@@ -158,9 +158,9 @@ static struct status check_files(const struct megatron_args *a)
 
 static struct status set_model(struct megatron_args *a, json_t **config)
 {
-    struct gpt_config *m = &a->model;
+    struct decoder_config *m = &a->model;
     m->embedding_dropout = m->hidden_dropout;
-    m->gelu = has_exact_gelu(a) ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
+    m->activation = has_exact_gelu(a) ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
     m->positions = has_alibi(a) ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT;
     m->embedding_norm = a->embed_layernorm;
     a->run.kind = has_alibi(a) ? &bloom_pretrain : &gpt2_pretrain;

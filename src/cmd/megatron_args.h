@@ -9,7 +9,7 @@
 #include "core/launcher.h"
 #include "core/option.h"
 #include "data/gpt/set_blend.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "task/gpt/gpt_pretrain.h"
 
 struct megatron_args {
@@ -22,8 +22,8 @@ struct megatron_args {
     double set_weights[SET_BLEND_MOST_SETS];
     struct mesh_flags mesh;
     int64_t virtual_stage_layers;
-    const char *partition;   /* NULL: by layers */
-    struct gpt_config model; /* sizes that were not given are 0 */
+    const char *partition;       /* NULL: by layers */
+    struct decoder_config model; /* sizes that were not given are 0 */
     int64_t kv_channels, vocab_divisor;
     int64_t micro_batch_size;
     int64_t train_samples, train_iters;

@@ -4,7 +4,7 @@
 #include "cmd/settings.h"
 #include "cmd/train_command.h"
 #include "model/model_family.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "task/gpt/gpt_pretrain.h"
 #include "optim/optimizer.h"
 
@@ -250,7 +250,7 @@ static struct status refuse_flags(const struct pretrain_args *a, const char *nam
                               needs, a->run.run.common.config_file, family);
 }
 
-static double largest_dropout(const struct gpt_config *c)
+static double largest_dropout(const struct decoder_config *c)
 {
     return fmax(c->embedding_dropout, fmax(c->hidden_dropout, c->attention_dropout));
 }

@@ -1,6 +1,6 @@
 /* model_families: the table of all families of models.  A new one is a row. */
 #include "model/bert/bert_family.h"
-#include "model/gpt/gpt_family.h"
+#include "model/decoder/decoder_family.h"
 
-const struct model_family *const model_families[] = {&bert_family, &roberta_family, &gpt2_family,
-                                                     &bloom_family, NULL};
+const struct model_family *const model_families[] = {
+    &bert_family, &roberta_family, &gpt2_family, &bloom_family, &tied_llama_family, &llama_family, NULL};

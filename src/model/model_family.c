@@ -18,7 +18,8 @@ static struct status refuse(const char *type, const char *source)
 {
     struct buf known = {0};
     for (size_t i = 0; model_families[i] != NULL; i++) {
-        for (const char *const *t = model_families[i]->model_types; *t != NULL; t++) {
+        bool again = model_families[i]->owns != NULL; /* a later row has the same types */
+        for (const char *const *t = model_families[i]->model_types; !again && *t != NULL; t++) {
             buf_printf(&known, "%s%s", known.n > 0 ? ", " : "", *t);
         }
     }
@@ -52,7 +53,8 @@ struct status model_family_find(const struct model_family **family, const json_t
         return status_ok();
     }
     for (size_t i = 0; model_families[i] != NULL; i++) {
-        if (has_type(model_families[i], type)) {
+        const struct model_family *f = model_families[i];
+        if (has_type(f, type) && (f->owns == NULL || f->owns(config))) {
             *family = model_families[i];
             return status_ok();
         }

@@ -78,6 +78,8 @@ struct model_family_gguf {
 struct model_family {
     const char *name;               /* name for messages */
     const char *const *model_types; /* "model_type" in config.json; NULL ends them */
+    /* whether a configuration of such a type is this family's; a later row has the others.  NULL: all are */
+    bool (*owns)(const json_t *config);
     /* key of config.json that identifies the family without "model_type"; NULL: none */
     const char *own_key;
     const char *old_config; /* the name of config.json in other releases; NULL: none */

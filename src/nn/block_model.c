@@ -16,9 +16,13 @@ void block_model_add(struct block_model *m, struct block_part part)
 void block_model_size(struct block_model *m, int64_t vocab_rows)
 {
     struct weight_sizes *s = &m->sizes;
+    m->model.n_kv_heads = layer_kv_heads(&m->form);
+    m->model.kv_width = layer_kv_width(&m->form);
     s->real[DIM_ONE] = s->real[DIM_BIAS] = 1;
     s->real[DIM_TWO] = 2;
     s->real[DIM_HIDDEN] = m->form.hidden;
+    s->real[DIM_HEADS] = layer_heads_width(&m->form);
+    s->real[DIM_KV] = layer_kv_width(&m->form);
     s->real[DIM_FEED_FORWARD] = m->form.feed_forward;
     s->real[DIM_VOCAB] = m->model.vocab_size;
     s->real[DIM_LABELS] = m->model.labels.n;
@@ -194,12 +198,14 @@ void block_model_carve_weights(const struct model *m, void *acts, int64_t layer,
                                enum fp8_factors fp8)
 {
     struct block_stack *a = acts;
-    (void)m;
     self_attention_carve_weights(&a->layers[layer].attention, arena, &a->form, fp8);
     feed_forward_carve_weights(&a->layers[layer].ff, arena, &a->form, fp8);
-    if (tensor_is_null(a->slopes) &&
-        a->form.positions == LAYER_POSITIONS_ALIBI) { /* carved with the first layer that is here */
+    /* carved with the first layer that is here */
+    if (tensor_is_null(a->slopes) && a->form.positions == LAYER_POSITIONS_ALIBI) {
         a->slopes = arena_carve_1d(arena, DTYPE_F32, a->form.n_heads);
+    }
+    if (tensor_is_null(a->turns) && a->form.positions == LAYER_POSITIONS_ROTARY) {
+        a->turns = arena_carve_2d(arena, DTYPE_F32, m->max_length, block_model_of(m)->rotary.size);
     }
 }
 
@@ -238,6 +244,9 @@ void block_model_fill_constants(const struct model *m, void *acts, struct exec *
     for (int64_t i = 0; i < a->form.n_heads && !tensor_is_null(a->slopes); i++) {
         x->ops->fill(x, tensor_slice(a->slopes, i, 1), (double)slope_of(a->form.first_head + i, m->n_heads));
     }
+    if (!tensor_is_null(a->turns)) {
+        rotary_fill(x, a->turns, &block_model_of(m)->rotary);
+    }
 }
 
 /* ---- passes ---- */
@@ -262,6 +271,7 @@ struct layer_call block_model_call(const struct model_pass *p, int64_t layer)
                                .picks = block_model_picks(p->model, a, layer),
                                .layer = layer,
                                .alibi_slopes = a->slopes,
+                               .turns = a->turns,
                                .training = p->training,
                                .histories = histories_of(p, layer),
                                .adds = p->adds};

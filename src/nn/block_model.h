@@ -9,6 +9,7 @@
 
 #include "nn/block.h"
 #include "nn/model.h"
+#include "nn/rotary.h"
 
 enum { BLOCK_MODEL_MOST_PARTS = 8, BLOCK_EVERY_LAYER = -2 };
 
@@ -34,6 +35,7 @@ struct block_stack {
     struct block_acts *layers; /* [n_layers] */
     struct row_picks picks;    /* rows of the last layer that the heads read; none: all */
     tensor slopes;             /* f32 [N] ALiBi's slopes of the heads that are here; null without it */
+    tensor turns;              /* f32 [P, R] of rotary positions (nn/rotary.h); null without them */
     struct layer_scratch scratch;
 };
 
@@ -42,6 +44,7 @@ struct block_model {
     struct model model; /* first */
     struct layer_form form;
     const struct block_wiring *wiring;
+    struct rotary rotary; /* of a form with rotary positions */
     struct weight_sizes sizes;
     struct block_part parts[BLOCK_MODEL_MOST_PARTS];
     int n_parts;
@@ -63,8 +66,8 @@ static inline const struct block_model *block_model_of(const struct model *m)
 /* Adds a part; the sizes of the rows' dims are those of m->sizes. */
 void block_model_add(struct block_model *m, struct block_part part);
 
-/* Copies the sizes that model, layers and weights have in common from the model and the form; vocab_rows:
- * rows of the word embeddings in memory, which may be more than the vocabulary's. */
+/* Copies the sizes that model, layers and weights have in common among the model, the form and the weights;
+ * vocab_rows: rows of the word embeddings in memory, which may be more than the vocabulary's. */
 void block_model_size(struct block_model *m, int64_t vocab_rows);
 
 /* The path of a layer, as in names of parameters, without the last dot: "transformer.h.3". */

@@ -4,6 +4,9 @@
  *     r = x + dropout(attention(LN_1(x)) W_o^T + b_o)
  *     y = r + dropout(gelu(LN_2(r) W_1^T + b_1) W_2^T + b_2)
  *
+ * In Llama's form (Touvron et al. 2023, arXiv:2302.13971, section 2.2) the norms are RMS norms, queries and
+ * keys are rotary, biases are null, and the feed-forward is (silu(g) u) W_2^T, [g u] = LN_2(r) W_1^T.
+ *
  * Forward is a column of ops under each equation; backward is the same column from bottom to top. */
 #include "nn/block.h"
 
@@ -18,11 +21,10 @@ static void carve_output(struct block_acts *a, struct arena *arena, const struct
 static void carve(struct block_acts *a, struct arena *arena, const struct layer_form *form,
                   struct layer_memory m)
 {
-    enum dtype vector = dtype_of_vectors(m.dtype);
     int64_t r = layer_own_rows(m);
     a->h_1 = arena_carve_2d(arena, m.dtype, r, form->hidden);
-    a->norm_1 =
-        (struct norm_acts){NULL_TENSOR, arena_carve_1d(arena, vector, r), arena_carve_1d(arena, vector, r)};
+    a->norm_1.sum = NULL_TENSOR;
+    norm_carve_statistics(&a->norm_1, arena, form->norm, m.dtype, r);
     self_attention_carve(&a->attention, arena, form, m);
     norm_carve(&a->norm_2, arena, form, m);
     a->h_2 = arena_carve_2d(arena, m.dtype, r, form->hidden);

@@ -7,8 +7,8 @@ void feed_forward_carve(struct feed_forward_acts *a, struct arena *arena, const 
     /* Clears all but the weights in fp8, which were carved earlier and outlive the batch. */
     feed_forward_share(a, &(struct feed_forward_acts){0});
     a->act = fp8_source_carve(arena, m.fp8, m.dtype, t, f);
-    if (m.kept) {
-        a->pre = arena_carve_2d(arena, m.dtype, t, f);
+    if (m.kept || layer_is_gated(form->activation)) {
+        a->pre = arena_carve_2d(arena, m.dtype, t, layer_pre_width(form));
     }
     linear_carve_fp8_input(&a->fp8_1, arena, m.fp8, t, form->hidden);
     linear_carve_fp8_input(&a->fp8_2, arena, m.fp8, t, f);
@@ -17,7 +17,7 @@ void feed_forward_carve(struct feed_forward_acts *a, struct arena *arena, const 
 void feed_forward_carve_weights(struct feed_forward_acts *a, struct arena *arena,
                                 const struct layer_form *form, enum fp8_factors fp8)
 {
-    linear_carve_fp8_weight(&a->fp8_1, arena, fp8, form->feed_forward, form->hidden);
+    linear_carve_fp8_weight(&a->fp8_1, arena, fp8, layer_pre_width(form), form->hidden);
     linear_carve_fp8_weight(&a->fp8_2, arena, fp8, form->hidden, form->feed_forward);
 }
 
@@ -62,19 +62,42 @@ static struct linear second(const struct feed_forward *f)
         .w = f->w->w_2, .bias = f->b_2_is_added ? f->w->b_2 : NULL_TENSOR, .fp8 = &f->acts->fp8_2};
 }
 
-/* act = gelu(h W_1^T + b_1).  Where nothing is kept, act is computed in its own memory. */
+static enum gate_function gate_of(enum layer_activation a)
+{
+    return a == LAYER_SWIGLU ? GATE_SILU : a == LAYER_GEGLU ? GATE_GELU : GATE_GELU_TANH;
+}
+
+/* act = gelu(h W_1^T + b_1), or f(g) u.  Where nothing is kept, gelu is computed in its own memory. */
 static void activate(struct exec *x, tensor act, const struct feed_forward *f, tensor h,
                      const struct layer_call *call)
 {
     const struct fp8_factor h_fp8 = feed_forward_input(f->acts, call);
     const struct linear l = first(f);
-    if (call->form->gelu == LAYER_GELU_EXACT) {
+    enum layer_activation activation = call->form->activation;
+    if (activation == LAYER_GELU_EXACT) {
         linear_gelu_forward(x, &l, act, f->acts->pre, h, &h_fp8);
         return;
     }
     tensor pre = tensor_is_null(f->acts->pre) ? act : f->acts->pre;
     linear_forward(x, &l, pre, h, &h_fp8);
-    x->ops->gelu_tanh(x, act, pre);
+    if (layer_is_gated(activation)) {
+        x->ops->gated(x, act, pre, gate_of(activation));
+    } else {
+        x->ops->gelu_tanh(x, act, pre);
+    }
+}
+
+/* dff = the gradient of what the activation read, from dact; the op of the exact form adds b_1's gradient. */
+static void activate_backward(struct exec *x, tensor dpre, const struct feed_forward *f,
+                              const struct layer_scratch *s, enum layer_activation activation)
+{
+    if (activation == LAYER_GELU_EXACT) {
+        x->ops->gelu_backward(x, dpre, f->g->b_1, s->dact, f->acts->pre);
+    } else if (layer_is_gated(activation)) {
+        x->ops->gated_backward(x, dpre, s->dact, f->acts->pre, gate_of(activation));
+    } else {
+        x->ops->gelu_tanh_backward(x, dpre, s->dact, f->acts->pre);
+    }
 }
 
 void feed_forward_forward(struct exec *x, const struct feed_forward *f, tensor h,
@@ -84,7 +107,7 @@ void feed_forward_forward(struct exec *x, const struct feed_forward *f, tensor h
     const struct linear l = second(f);
     tensor act = fp8_rounded_by_maker(f->acts->act, &act_fp8);
 
-    /* gelu(h W_1^T + b_1) W_2^T + b_2 */
+    /* gelu(h W_1^T + b_1) W_2^T + b_2, or (f(g) u) W_2^T + b_2 */
     h = stream_gather(x, call->stream, h, s->whole);
     activate(x, act, f, h, call);
     linear_forward_sum(x, &l, call->stream, s->branch, act, &act_fp8);
@@ -98,22 +121,17 @@ void feed_forward_backward(struct exec *x, const struct feed_forward *f, struct 
     const struct feed_forward_acts *a = f->acts;
     tensor dpre = fp8_rounded_by_maker(s->dff, &dpre_fp8);
     struct linear l_1 = first(f), l_2 = second(f);
-    bool is_exact = call->form->gelu == LAYER_GELU_EXACT;
+    enum layer_activation activation = call->form->activation;
     l_1.dw = (struct gradient){f->g->w_1, call->adds};
     l_2.dw = (struct gradient){f->g->w_2, call->adds};
     l_2.dbias = f->b_2_is_added ? f->g->b_2 : NULL_TENSOR;
-    /* The op of the exact form sums b_1's gradient on its way; after the op of the tanh form the
-     * product below does. */
-    l_1.dbias = is_exact ? NULL_TENSOR : f->g->b_1;
+    /* The op of the exact form sums b_1's gradient on its way; after the others the product below does. */
+    l_1.dbias = activation == LAYER_GELU_EXACT ? NULL_TENSOR : f->g->b_1;
 
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
     dbranch = stream_gather(x, call->stream, dbranch, s->branch);
     h = stream_gather(x, call->stream, h, s->whole);
-    linear_backward(x, &l_2, (struct gradient){s->dff, false}, dbranch, a->act, &dbranch_fp8);
-    if (is_exact) {
-        x->ops->gelu_backward(x, dpre, f->g->b_1, s->dff, a->pre);
-    } else {
-        x->ops->gelu_tanh_backward(x, dpre, s->dff, a->pre);
-    }
+    linear_backward(x, &l_2, (struct gradient){s->dact, false}, dbranch, a->act, &dbranch_fp8);
+    activate_backward(x, dpre, f, s, activation);
     linear_backward_sum(x, &l_1, call->stream, dh, dpre, h, &dpre_fp8);
 }

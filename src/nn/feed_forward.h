@@ -1,6 +1,7 @@
 /* feed_forward: the feed-forward sublayer of a transformer layer: branch = gelu(h W_1^T + b_1) W_2^T, and b_2
- * where no op after it adds that.  Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU.  All its
- * tensors have the rows that follow attention (nn/row_picks.h).  Peers with a slice of F each sum the branch,
+ * where no op after it adds that.  Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU; or with a
+ * gate (Shazeer 2020, arXiv:2002.05202) branch = (f(g) u) W_2^T, [g u] = h W_1^T + b_1.  All its tensors have
+ * the rows that follow attention (nn/row_picks.h).  Peers with a slice of F each sum the branch,
  * and the gradient of the input.  Where they divide the rows of the residual stream (nn/stream.h), h,
  * dbranch, and the results in s->branch and dh, are a peer's own rows. */
 #ifndef KILN_NN_FEED_FORWARD_H
@@ -10,13 +11,13 @@
 
 /* Weights, or their gradients. */
 struct feed_forward_weights {
-    tensor w_1, b_1; /* [F, H], [F] */
+    tensor w_1, b_1; /* [F, H], [F]; with a gate [2 F, H], [2 F]; biases may be null */
     tensor w_2, b_2; /* [H, F], [H] */
 };
 
 /* Results of the forward that the backward reads. */
 struct feed_forward_acts {
-    tensor pre, act;                /* [T, F] */
+    tensor pre, act;                /* [T, F]; pre with a gate [T, 2 F] */
     struct linear_fp8 fp8_1, fp8_2; /* null without fp8 */
 };
 

@@ -5,6 +5,7 @@ struct layer_form layer_form_slice(const struct layer_form *whole, const struct 
     struct layer_form f = *whole;
     int n = param_part_slices(part);
     f.n_heads = whole->n_heads / n;
+    f.n_kv_heads = whole->n_kv_heads / n;
     f.feed_forward = whole->feed_forward / n;
     f.first_head = part->slice * f.n_heads;
     return f;
@@ -13,6 +14,26 @@ struct layer_form layer_form_slice(const struct layer_form *whole, const struct 
 int64_t layer_heads_width(const struct layer_form *form)
 {
     return form->n_heads * form->head_size;
+}
+
+int64_t layer_kv_heads(const struct layer_form *form)
+{
+    return form->n_kv_heads > 0 ? form->n_kv_heads : form->n_heads;
+}
+
+int64_t layer_kv_width(const struct layer_form *form)
+{
+    return layer_kv_heads(form) * form->head_size;
+}
+
+int64_t layer_qkv_width(const struct layer_form *form)
+{
+    return layer_heads_width(form) + 2 * layer_kv_width(form);
+}
+
+int64_t layer_pre_width(const struct layer_form *form)
+{
+    return layer_is_gated(form->activation) ? 2 * form->feed_forward : form->feed_forward;
 }
 
 /* No two dropouts of a model have one site number, so no two draw the same bits for a token. */
@@ -46,16 +67,17 @@ static tensor row_keys_of(const struct exec *x, const struct layer_call *call)
 void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
                          struct layer_memory m)
 {
-    int64_t t = m.n_tokens, h = form->hidden, f = form->feed_forward, width = layer_heads_width(form);
+    int64_t t = m.n_tokens, h = form->hidden, f = layer_pre_width(form), qkv = layer_qkv_width(form);
     s->branch = fp8_source_carve(arena, m.fp8, m.dtype, t, h);
     s->dh = arena_carve_2d(arena, m.dtype, t, h);
     s->whole = m.n_row_parts > 1 ? arena_carve_2d(arena, m.stream, t, h) : NULL_TENSOR;
-    s->dheads = arena_carve_2d(arena, m.dtype, t, width);
+    s->dheads = arena_carve_2d(arena, m.dtype, t, layer_heads_width(form));
     s->dff = fp8_source_carve(arena, m.fp8, m.dtype, t, f);
-    s->dqkv = arena_carve_2d(arena, m.dtype, t, 3 * width);
+    s->dact = f == form->feed_forward ? s->dff : arena_carve_2d(arena, m.dtype, t, form->feed_forward);
+    s->dqkv = arena_carve_2d(arena, m.dtype, t, qkv);
     fp8_factor_carve(&s->fp8_branch, arena, m.fp8, DTYPE_E5M2, t, h);
     fp8_factor_carve(&s->fp8_dff, arena, m.fp8, DTYPE_E5M2, t, f);
-    fp8_factor_carve(&s->fp8_dqkv, arena, m.fp8, DTYPE_E5M2, t, 3 * width);
+    fp8_factor_carve(&s->fp8_dqkv, arena, m.fp8, DTYPE_E5M2, t, qkv);
 }
 
 struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const struct row_picks *picks)
@@ -65,19 +87,26 @@ struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const s
         rows.branch = row_picks_view(picks, s->branch);
         rows.dh = row_picks_view(picks, s->dh);
         rows.dff = row_picks_view(picks, s->dff);
+        rows.dact = row_picks_view(picks, s->dact);
         rows.dheads = picks->dheads;
     }
     return rows;
 }
 
+void norm_carve_statistics(struct norm_acts *a, struct arena *arena, enum layer_norm norm, enum dtype dtype,
+                           int64_t n)
+{
+    enum dtype vector = dtype_of_vectors(dtype);
+    a->mean = norm == LAYER_NORM_RMS ? NULL_TENSOR : arena_carve_1d(arena, vector, n);
+    a->rstd = arena_carve_1d(arena, vector, n);
+}
+
 void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_form *form,
                 struct layer_memory m)
 {
-    enum dtype vector = dtype_of_vectors(m.dtype);
     int64_t n = layer_own_rows(m);
     a->sum = arena_carve_2d(arena, m.stream, n, form->hidden);
-    a->mean = arena_carve_1d(arena, vector, n);
-    a->rstd = arena_carve_1d(arena, vector, n);
+    norm_carve_statistics(a, arena, form->norm, m.dtype, n);
 }
 
 struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *picks)

@@ -2,8 +2,8 @@
  * of their dropouts, their factors in fp8, and the memory that all layers of a model share.
  *
  * A layer is sublayers (nn/self_attention.h, nn/feed_forward.h) that a family's file wires together: its
- * equations.  T tokens, H hidden, N attention heads of D
- * columns, F feed-forward size. */
+ * equations.  T tokens, H hidden, N attention heads of D columns, G heads of keys and values, F feed-forward
+ * size. */
 #ifndef KILN_NN_LAYER_H
 #define KILN_NN_LAYER_H
 
@@ -12,25 +12,36 @@
 #include "nn/row_picks.h"
 #include "nn/stream.h"
 
-/* The exact GELU, or its tanh approximation (ops.h, gelu_tanh). */
-enum layer_gelu { LAYER_GELU_EXACT, LAYER_GELU_TANH };
+/* The activation of a feed-forward: the exact GELU, its tanh approximation (ops.h, gelu_tanh), or a gate of
+ * that name (ops.h, gated). */
+enum layer_activation { LAYER_GELU_EXACT, LAYER_GELU_TANH, LAYER_SWIGLU, LAYER_GEGLU, LAYER_GEGLU_TANH };
 
-/* The source of positions: the layers' input, or ALiBi's biases of the scores of attention (Press et al.
- * 2021, arXiv:2108.12409). */
-enum layer_positions { LAYER_POSITIONS_OF_INPUT, LAYER_POSITIONS_ALIBI };
+static inline bool layer_is_gated(enum layer_activation a)
+{
+    return a >= LAYER_SWIGLU;
+}
+
+/* The source of positions: the layers' input, ALiBi's biases of the scores of attention (Press et al. 2021,
+ * arXiv:2108.12409), or rotary queries and keys (nn/rotary.h). */
+enum layer_positions { LAYER_POSITIONS_OF_INPUT, LAYER_POSITIONS_ALIBI, LAYER_POSITIONS_ROTARY };
+
+/* The norms of a model: LayerNorm, or the RMS norm, which has no beta (ops.h, layernorm). */
+enum layer_norm { LAYER_NORM_LAYER, LAYER_NORM_RMS };
 
 /* Sizes and settings that all layers of a model share.  A rank with a slice of the layers (core/param.h) has
  * some of the heads and of the feed-forward's columns. */
 struct layer_form {
     int64_t n_layers;
     int64_t hidden, head_size;
-    int64_t n_heads, feed_forward;
+    int64_t n_heads, n_kv_heads; /* of queries; of keys and values, a divisor of that; 0: as many */
+    int64_t feed_forward;
     /* number of the first head in the complete model: dropout addresses and slopes depend on it */
     int64_t first_head;
     double dropout;           /* probability for a sublayer's output */
     double attention_dropout; /* probability for attention's probabilities */
     double norm_eps;
-    enum layer_gelu gelu;
+    enum layer_activation activation;
+    enum layer_norm norm;
     enum layer_positions positions;
     bool is_causal; /* a token attends to itself and those before it */
 };
@@ -38,8 +49,14 @@ struct layer_form {
 /* The form of a slice: one of n equal parts. */
 struct layer_form layer_form_slice(const struct layer_form *whole, const struct param_part *part);
 
-/* The heads' columns, side by side: N D. */
+/* G; the columns of the heads of queries, side by side: N D; of those of keys: G D; and of [Q K V]. */
+int64_t layer_kv_heads(const struct layer_form *form);
 int64_t layer_heads_width(const struct layer_form *form);
+int64_t layer_kv_width(const struct layer_form *form);
+int64_t layer_qkv_width(const struct layer_form *form);
+
+/* The columns in front of the activation: F, or with a gate 2 F. */
+int64_t layer_pre_width(const struct layer_form *form);
 
 /* Storage of a layer's tensors. */
 struct layer_memory {
@@ -77,6 +94,7 @@ struct layer_call {
     const struct row_picks *picks; /* the rows after the layer's attention; NULL: all */
     int64_t layer;                 /* the layer's number, for dropout addresses */
     tensor alibi_slopes;           /* f32 [N] (ops.h, attention), or null */
+    tensor turns;                  /* f32 [P, R] (ops.h, rotate), or null */
     bool training;                 /* dropout on */
     const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
     tensor histories; /* f32 [LAYER_N_FACTORS, 2] of the layer; null: scales are computed from the tensors */
@@ -96,8 +114,9 @@ struct layer_scratch {
     tensor dh;     /* [T, H] a gradient that the wiring keeps between its sublayers */
     tensor whole;  /* [T, H] memory for all rows that peers have in parts; null where they have all */
     tensor dheads; /* [T, N D] */
-    tensor dff;    /* [T, F] */
-    tensor dqkv;   /* [T, 3 N D] */
+    tensor dff;    /* [T, F], with a gate [T, 2 F] */
+    tensor dact;   /* [T, F] the gradient of the activation: dff, unless there is a gate */
+    tensor dqkv;   /* [T, (N + 2 G) D] */
     struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* gradients rounded for products in fp8 */
 };
 
@@ -108,7 +127,8 @@ void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const str
 /* Views of the scratch tensors of the rows after attention: all, or the selected ones. */
 struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const struct row_picks *picks);
 
-/* The end of a sublayer: out = LN(sum), sum = residual + dropout(branch + bias). */
+/* The end of a sublayer: out = LN(sum), sum = residual + dropout(branch + bias), LN the norm of the form.
+ * The RMS norm has no beta and no mean. */
 struct norm_weights {
     tensor gamma, beta; /* [H] */
 };
@@ -116,6 +136,10 @@ struct norm_weights {
 struct norm_acts {
     tensor sum, mean, rstd; /* [T, H], [T], [T] */
 };
+
+/* Carves the statistics of a norm of n rows. */
+void norm_carve_statistics(struct norm_acts *a, struct arena *arena, enum layer_norm norm, enum dtype dtype,
+                           int64_t n);
 
 /* Carves the results of a norm for one batch. */
 void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_form *form,

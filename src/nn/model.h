@@ -176,8 +176,10 @@ struct model_type {
 struct model {
     const struct model_type *type;
     int64_t n_layers, hidden_size, n_heads;
+    int64_t n_kv_heads;        /* heads of keys and values */
+    int64_t kv_width;          /* columns of a token's keys, and of its values */
     int64_t max_length;        /* tokens of the longest sequence */
-    int64_t feed_forward_size; /* the widest of a layer's products */
+    int64_t feed_forward_size; /* the widest of a layer's activations */
     int n_factors;             /* factors of a layer's products that have histories in fp8; 0: no fp8 */
     /* form of the layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
     const char *form;

@@ -20,6 +20,7 @@ static struct attention attention_of(const struct layer_call *call, const struct
         .max_seqlen_q = call->stream->max_seqlen,
         .max_seqlen_kv = call->stream->max_seqlen,
         .n_pairs = call->stream->n_pairs,
+        .n_kv_heads = layer_kv_heads(f),
         .scale = 1.0 / sqrt((double)f->head_size),
         .first_head = f->first_head,
         .causal = f->is_causal,
@@ -30,11 +31,32 @@ static struct attention attention_of(const struct layer_call *call, const struct
     };
 }
 
-/* Part 0, 1 or 2 (query, key, value) of [T, 3 N D] as [T, N, D]. */
-static tensor heads_of(tensor qkv, int64_t part, const struct layer_form *f)
+/* Queries of [T, (N + 2 G) D] as [T, N, D]; part 0 or 1 (keys, values) as [T, G, D]. */
+static tensor queries_of(tensor qkv, const struct layer_form *f)
 {
-    int64_t width = layer_heads_width(f);
-    return tensor_split_heads(tensor_columns(qkv, part * width, width), f->n_heads);
+    return tensor_split_heads(tensor_columns(qkv, 0, layer_heads_width(f)), f->n_heads);
+}
+
+static tensor kv_of(tensor qkv, int64_t part, const struct layer_form *f)
+{
+    int64_t width = layer_kv_width(f), first = layer_heads_width(f) + part * width;
+    return tensor_split_heads(tensor_columns(qkv, first, width), layer_kv_heads(f));
+}
+
+static bool is_rotary(const struct layer_form *f)
+{
+    return f->positions == LAYER_POSITIONS_ROTARY;
+}
+
+/* Turns queries and keys, which lie side by side, by their positions; or turns their gradients back. */
+static void rotate(struct exec *x, tensor qkv, const struct layer_call *call, bool back)
+{
+    const struct layer_form *f = call->form;
+    if (is_rotary(f)) {
+        tensor both = tensor_columns(qkv, 0, layer_heads_width(f) + layer_kv_width(f));
+        x->ops->rotate(x, tensor_split_heads(both, f->n_heads + layer_kv_heads(f)), call->turns,
+                       call->stream->positions, back);
+    }
 }
 
 void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
@@ -43,7 +65,7 @@ void self_attention_carve(struct self_attention_acts *a, struct arena *arena, co
     int64_t t = m.n_tokens, width = layer_heads_width(form);
     /* Clears all but the weights in fp8 and the cache, which were carved earlier and outlive the batch. */
     self_attention_share(a, &(struct self_attention_acts){0});
-    a->qkv = arena_carve_2d(arena, m.dtype, t, 3 * width);
+    a->qkv = arena_carve_2d(arena, m.dtype, t, layer_qkv_width(form));
     a->lse = arena_carve_2d(arena, dtype_of_vectors(m.dtype), t, form->n_heads);
     a->heads = arena_carve_2d(arena, m.dtype, t, width);
     linear_carve_fp8_input(&a->fp8_qkv, arena, m.fp8, t, form->hidden);
@@ -64,14 +86,14 @@ void self_attention_carve_weights(struct self_attention_acts *a, struct arena *a
                                   const struct layer_form *form, enum fp8_factors fp8)
 {
     int64_t h = form->hidden, width = layer_heads_width(form);
-    linear_carve_fp8_weight(&a->fp8_qkv, arena, fp8, 3 * width, h);
+    linear_carve_fp8_weight(&a->fp8_qkv, arena, fp8, layer_qkv_width(form), h);
     linear_carve_fp8_weight(&a->fp8_o, arena, fp8, h, width);
 }
 
 void self_attention_carve_cache(struct self_attention_acts *a, struct arena *arena,
                                 const struct layer_form *form, enum dtype dtype, int64_t n_pages)
 {
-    int64_t rows = n_pages * form->n_heads, d = form->head_size;
+    int64_t rows = n_pages * layer_kv_heads(form), d = form->head_size;
     void *keys = arena_carve_2d(arena, dtype, rows * d, OPS_CACHE_PAGE).data;
     void *values = arena_carve_2d(arena, dtype, rows * OPS_CACHE_PAGE, d).data;
     a->cache.keys = tensor_3d(keys, dtype, rows, d, OPS_CACHE_PAGE);
@@ -137,9 +159,9 @@ static void attend_cached(struct exec *x, const struct self_attention_acts *a, c
     options.cu_seqlens_kv = s->cu_keys;
     options.max_seqlen_kv = s->max_keys;
     options.block_table = s->pages;
-    x->ops->append_rows(x, a->cache.keys, a->cache.values, heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f),
+    x->ops->append_rows(x, a->cache.keys, a->cache.values, kv_of(a->qkv, 0, f), kv_of(a->qkv, 1, f),
                         s->slots);
-    x->ops->attention_cached(x, tensor_split_heads(a->heads, f->n_heads), heads_of(a->qkv, 0, f),
+    x->ops->attention_cached(x, tensor_split_heads(a->heads, f->n_heads), queries_of(a->qkv, f),
                              a->cache.keys, a->cache.values, options);
 }
 
@@ -151,8 +173,8 @@ static void attend(struct exec *x, const struct self_attention_acts *a, const st
         attend_cached(x, a, call);
         return;
     }
-    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, heads_of(a->qkv, 0, f),
-                      heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
+    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, queries_of(a->qkv, f),
+                      kv_of(a->qkv, 0, f), kv_of(a->qkv, 1, f), attention_of(call, a));
 }
 
 tensor self_attention_forward(struct exec *x, const struct self_attention *attention, tensor in,
@@ -169,6 +191,7 @@ tensor self_attention_forward(struct exec *x, const struct self_attention *atten
     /* [Q K V] = x W_qkv^T + b_qkv */
     in = stream_gather(x, call->stream, in, s->whole);
     linear_forward(x, &qkv, a->qkv, in, &in_fp8);
+    rotate(x, a->qkv, call, false);
 
     attend(x, a, call);
     if (call->picks != NULL) {
@@ -191,8 +214,9 @@ void self_attention_backward(struct exec *x, const struct self_attention *attent
     const struct fp8_factor dbranch_fp8 = layer_factor_of(&s->fp8_branch, call, LAYER_DOUT_O),
                             dqkv_fp8 = layer_factor_of(&s->fp8_dqkv, call, LAYER_DOUT_QKV);
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
-    /* attention's op computes b_qkv's gradient, else the product after it */
-    bool early = x->device->sums_in_attention;
+    /* attention's op computes b_qkv's gradient, else the product after it, before which gradients are turned
+     * back */
+    bool early = x->device->sums_in_attention && !is_rotary(f);
     const struct linear o = {.w = w->w_o, .dw = {g->w_o, call->adds}, .fp8 = &a->fp8_o},
                         qkv = {.w = w->w_qkv,
                                .dw = {g->w_qkv, call->adds},
@@ -207,10 +231,11 @@ void self_attention_backward(struct exec *x, const struct self_attention *attent
     }
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
-    x->ops->attention_backward(x, heads_of(s->dqkv, 0, f), heads_of(s->dqkv, 1, f), heads_of(s->dqkv, 2, f),
+    x->ops->attention_backward(x, queries_of(s->dqkv, f), kv_of(s->dqkv, 0, f), kv_of(s->dqkv, 1, f),
                                early ? g->b_qkv : NULL_TENSOR, tensor_split_heads(s->dheads, f->n_heads),
-                               tensor_split_heads(a->heads, f->n_heads), a->lse, heads_of(a->qkv, 0, f),
-                               heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
+                               tensor_split_heads(a->heads, f->n_heads), a->lse, queries_of(a->qkv, f),
+                               kv_of(a->qkv, 0, f), kv_of(a->qkv, 1, f), attention_of(call, a));
+    rotate(x, s->dqkv, call, true);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     in = stream_gather(x, call->stream, in, s->whole);

@@ -1,7 +1,7 @@
 /* self_attention: the attention sublayer of a transformer layer, causal or not, without its last bias, x its
- * input and D = H / N:
+ * input, with N heads of queries and G of keys and values (ops.h, attention):
  *
- *     [Q K V] = x W_qkv^T + b_qkv
+ *     [Q K V] = x W_qkv^T + b_qkv; rotary positions turn Q and K
  *     A = concat over heads of dropout(softmax(Q K^T / sqrt(D))) V
  *     branch = A W_o^T
  *
@@ -17,8 +17,8 @@
 
 /* Weights, or their gradients. */
 struct self_attention_weights {
-    tensor w_qkv, b_qkv; /* [3 N D, H], [3 N D]: query, key, value */
-    tensor w_o, b_o;     /* [H, N D], [H] */
+    tensor w_qkv, b_qkv; /* [(N + 2 G) D, H], [(N + 2 G) D]: query, key, value; b_qkv may be null */
+    tensor w_o, b_o;     /* [H, N D], [H] or null */
 };
 
 /* Keys and values of earlier tokens, in pages (ops.h, append_rows); null: there is no cache. */
@@ -28,7 +28,7 @@ struct self_attention_cache {
 
 /* Results of the forward that the backward reads, and what outlives a batch. */
 struct self_attention_acts {
-    tensor qkv; /* [T, 3 N D] */
+    tensor qkv; /* [T, (N + 2 G) D], Q and K turned */
     tensor lse; /* [T, N] */
     /* bits of the probabilities that dropout keeps (ops/attention_bits.h); null if the backward draws them
      * again */

@@ -83,12 +83,18 @@ static void cut_evenly(struct piece *p, int dim, const struct param_part *part)
     p->real[dim] = p->padded[dim] = n;
 }
 
-static struct piece piece_of(const struct weight_row *row, const struct weight_sizes *sizes,
+static enum weight_dim rows_of(const struct weight_row *row, int part)
+{
+    return part == 0 || row->more_rows == DIM_ONE ? row->rows : row->more_rows;
+}
+
+/* Of the parameter of a part of the row, such as that of keys. */
+static struct piece piece_of(const struct weight_row *row, int row_part, const struct weight_sizes *sizes,
                              const struct param_part *part)
 {
-    struct piece p = {{0, 0},
-                      {sizes->real[row->rows], sizes->real[row->cols]},
-                      {sizes->padded[row->rows], sizes->padded[row->cols]}};
+    enum weight_dim rows = rows_of(row, row_part);
+    struct piece p = {
+        {0, 0}, {sizes->real[rows], sizes->real[row->cols]}, {sizes->padded[rows], sizes->padded[row->cols]}};
     if (splits(row, PARAM_BY_ROW)) {
         cut_evenly(&p, 0, part);
     } else if (splits(row, PARAM_BY_COL)) {
@@ -100,6 +106,17 @@ static struct piece piece_of(const struct weight_row *row, const struct weight_s
         p.padded[0] = n;
     }
     return p;
+}
+
+/* The rows in memory of all parts. */
+static int64_t slab_rows(const struct weight_row *row, const struct weight_sizes *sizes,
+                         const struct param_part *part)
+{
+    int64_t n = 0;
+    for (int i = 0; i < count_parts(row); i++) {
+        n += piece_of(row, i, sizes, part).padded[0];
+    }
+    return n;
 }
 
 /* Whether the part has the row: its layer, or a copy of it for the last layer. */
@@ -117,23 +134,24 @@ void weights_declare(void *declaration, void *part, const char *prefix, int64_t 
     struct param_table *table = d->table;
     (void)part;
     for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
-        int n_parts = count_parts(row);
-        struct piece piece = piece_of(row, sizes, &table->part);
-        int64_t part_elements = piece.padded[0] * piece.padded[1];
+        int64_t n_slab_rows = slab_rows(row, sizes, &table->part);
+        int64_t cols = piece_of(row, 0, sizes, &table->part).padded[1];
         char name[PARAM_NAME_BYTES];
         bool is_copy;
         full_name(name, prefix, row->names[0]);
         if (!has_row(&table->part, layer, name, &is_copy)) {
             continue;
         }
-        int64_t offset = param_table_slab(table, n_parts * part_elements), first_row = table->n_rows;
-        table->n_rows += is_vector(row) ? 0 : n_parts * piece.padded[0];
+        int64_t offset = param_table_slab(table, n_slab_rows * cols), first_row = table->n_rows;
+        table->n_rows += is_vector(row) ? 0 : n_slab_rows;
         enum param_init init = init_of(row, sizes);
-        for (int i = 0; i < n_parts; i++) {
+        int64_t at = 0;
+        for (int i = 0; i < count_parts(row); i++) {
+            struct piece piece = piece_of(row, i, sizes, &table->part);
             struct param p = {
                 .n_dims = is_vector(row) ? 1 : 2,
                 .dims = {piece.real[0], piece.real[1]},
-                .full = {sizes->real[row->rows], sizes->real[row->cols]},
+                .full = {sizes->real[rows_of(row, i)], sizes->real[row->cols]},
                 .first = {piece.first[0], piece.first[1]},
                 .init = init,
                 .init_scale = init_scale(init, sizes),
@@ -143,9 +161,10 @@ void weights_declare(void *declaration, void *part, const char *prefix, int64_t 
                 .by_product = !is_vector(row) && !is_table(row),
                 .is_copy = is_copy,
                 .layer = layer,
-                .offset = offset + i * part_elements,
-                .row = first_row + i * piece.padded[0],
+                .offset = offset + at * cols,
+                .row = first_row + at,
             };
+            at += piece.padded[0];
             full_name(p.name, prefix, row->names[i]);
             param_table_add(table, p);
         }
@@ -168,8 +187,8 @@ void weights_view(void *view, void *part, const char *prefix, int64_t layer, con
             CHECK(!param_part_is_all(&table->part), "%s is not in the parameter table", name);
             continue;
         }
-        struct piece piece = piece_of(row, &v->sizes, &table->part);
-        int64_t n_rows_in_slab = count_parts(row) * piece.padded[0], cols = piece.padded[1];
+        int64_t n_rows_in_slab = slab_rows(row, &v->sizes, &table->part);
+        int64_t cols = piece_of(row, 0, &v->sizes, &table->part).padded[1];
         tensor flat = row->cols == DIM_BIAS ? v->biases : row->cols == DIM_ONE ? v->vectors : v->matrices;
         tensor slab = tensor_slice(flat, first->offset, n_rows_in_slab * cols);
         tensor matrix = tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);

@@ -15,6 +15,8 @@ enum weight_dim {
     DIM_ONE,
     DIM_BIAS,
     DIM_HIDDEN,
+    DIM_HEADS, /* the columns of all heads of queries */
+    DIM_KV,    /* and of keys, or of values */
     DIM_FEED_FORWARD,
     DIM_VOCAB,
     DIM_POSITIONS,
@@ -47,7 +49,8 @@ enum { WEIGHT_SINUSOIDS_OF_RANGE = 2 };
 struct weight_row {
     size_t field; /* offset of the tensor in the struct */
     enum weight_dim rows, cols;
-    enum param_init init; /* PARAM_INIT_UNIFORM: within +- 1 / sqrt(the hidden size read) */
+    enum weight_dim more_rows; /* rows of each part after the first; DIM_ONE: as many */
+    enum param_init init;      /* PARAM_INIT_UNIFORM: within +- 1 / sqrt(the hidden size read) */
     bool decay;
     enum param_split split;
     const char *names[WEIGHT_MAX_PARTS]; /* names after the prefix; NULL-terminated unless full */
@@ -58,21 +61,39 @@ struct weight_row {
  * added by a product, WEIGHT_VECTOR by another op. */
 #define WEIGHT_MATRIX(field_, rows_, cols_, init_, split_, ...)                                              \
     {                                                                                                        \
-        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_##cols_, PARAM_INIT_##init_, true, PARAM_##split_,       \
+        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_##cols_, DIM_ONE, PARAM_INIT_##init_, true,              \
+            PARAM_##split_,                                                                                  \
         {                                                                                                    \
             __VA_ARGS__                                                                                      \
         }                                                                                                    \
     }
 #define WEIGHT_BIAS(field_, rows_, init_, split_, ...)                                                       \
     {                                                                                                        \
-        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_BIAS, PARAM_INIT_##init_, false, PARAM_##split_,         \
+        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_BIAS, DIM_ONE, PARAM_INIT_##init_, false,                \
+            PARAM_##split_,                                                                                  \
         {                                                                                                    \
             __VA_ARGS__                                                                                      \
         }                                                                                                    \
     }
 #define WEIGHT_VECTOR(field_, rows_, init_, split_, ...)                                                     \
     {                                                                                                        \
-        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_ONE, PARAM_INIT_##init_, false, PARAM_##split_,          \
+        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_ONE, DIM_ONE, PARAM_INIT_##init_, false, PARAM_##split_, \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
+/* Query, key and value in one matrix or bias, of heads that may share keys and values. */
+#define WEIGHT_QKV(field_, ...)                                                                              \
+    {                                                                                                        \
+        offsetof(WEIGHTS, field_), DIM_HEADS, DIM_HIDDEN, DIM_KV, PARAM_INIT_NORMAL, true, PARAM_BY_HEAD,    \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define WEIGHT_QKV_BIAS(field_, ...)                                                                         \
+    {                                                                                                        \
+        offsetof(WEIGHTS, field_), DIM_HEADS, DIM_BIAS, DIM_KV, PARAM_INIT_ZERO, false, PARAM_BY_HEAD,       \
         {                                                                                                    \
             __VA_ARGS__                                                                                      \
         }                                                                                                    \

@@ -261,7 +261,7 @@ struct ops {
      * i and i + R / 2 of the first R are turned by the i-th angle of the row's position, whose cosine and
      * sine are turns[position, i] and turns[position, R / 2 + i]; back: by its opposite, the gradient:
      *     (a, b) = (a cos - b sin, b cos + a sin)
-     * heads [T, N, D] A, strided rows allowed; turns [P, R] W, R even and at most D; positions i32 [T]. */
+     * heads [T, N, D] A, strided rows allowed; turns f32 [P, R], R even and at most D; positions i32 [T]. */
     void (*rotate)(struct exec *x, tensor heads, tensor turns, tensor positions, bool back);
 
     /* out = residual + branch; out may alias either.  Any shape; out, residual R, branch A. */

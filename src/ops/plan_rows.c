@@ -135,7 +135,7 @@ void plan_rotate(struct exec *x, tensor heads, tensor turns, tensor positions, b
     (void)back;
     move(x, 1, heads);
     PLAN(x, "rotate", 0, 0, {"heads", heads, ANY, tensor_rows(heads), tensor_cols(heads)},
-         {"turns", turns, (int)dtype_of_vectors(heads.dtype), tensor_rows(turns), tensor_cols(turns)},
+         {"turns", turns, DTYPE_F32, tensor_rows(turns), tensor_cols(turns)},
          {"positions", positions, DTYPE_I32, 1, heads.dims[0]});
 }
 

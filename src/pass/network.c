@@ -40,6 +40,11 @@ struct status network_check_slices(const struct network_config *c, int n)
             "tensor parallel over %d ranks needs a multiple of %d heads and of %d columns of the "
             "feed-forward, but the model has %lld heads and %lld columns",
             n, n, n, (long long)m->n_heads, (long long)m->feed_forward_size);
+    FAIL_IF(
+        m->n_kv_heads % n != 0, STATUS_USAGE,
+        "tensor parallel over %d ranks needs a multiple of %d heads of keys and values, but the model has "
+        "%lld",
+        n, n, (long long)m->n_kv_heads);
     return n == 1 || !c->precision.fp8
                ? status_ok()
                : status_error(STATUS_USAGE,

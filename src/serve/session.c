@@ -132,7 +132,7 @@ static int64_t cache_pages_of(const struct model *model, int64_t longest, const 
 {
     int64_t n_slices = o->peers != NULL ? o->peers->size : 1, all = prompts_of(o) * longest;
     size_t page =
-        2 * BATCH_PAGE * (size_t)(model->n_layers * model->hidden_size / n_slices) * dtype_bytes(o->dtype);
+        2 * BATCH_PAGE * (size_t)(model->n_layers * model->kv_width / n_slices) * dtype_bytes(o->dtype);
     size_t budget = o->cache_bytes > 0 ? o->cache_bytes
                     : n_slices > 1     ? SIZE_MAX
                                        : o->backend.device->free_bytes() / 2;

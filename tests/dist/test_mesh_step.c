@@ -48,20 +48,20 @@ struct run {
 
 static struct model *decoder(bool alibi)
 {
-    const struct gpt_config c = {.vocab_size = WORDS,
-                                 .n_positions = 32,
-                                 .hidden_size = 32,
-                                 .n_layers = N_LAYERS,
-                                 .n_heads = 4,
-                                 .feed_forward_size = 64,
-                                 .embedding_dropout = alibi ? 0 : 0.1,
-                                 .hidden_dropout = 0.1,
-                                 .attention_dropout = 0.1,
-                                 .initializer_range = 0.1,
-                                 .norm_eps = 1e-5,
-                                 .gelu = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
-                                 .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
-                                 .embedding_norm = alibi};
+    const struct decoder_config c = {.vocab_size = WORDS,
+                                     .n_positions = 32,
+                                     .hidden_size = 32,
+                                     .n_layers = N_LAYERS,
+                                     .n_heads = 4,
+                                     .feed_forward_size = 64,
+                                     .embedding_dropout = alibi ? 0 : 0.1,
+                                     .hidden_dropout = 0.1,
+                                     .attention_dropout = 0.1,
+                                     .initializer_range = 0.1,
+                                     .norm_eps = 1e-5,
+                                     .activation = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
+                                     .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                     .embedding_norm = alibi};
     return fixture_decoder(&c);
 }
 

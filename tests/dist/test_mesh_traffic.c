@@ -4,7 +4,7 @@
 
 #include "data/text_batch.h"
 #include "dist/comm_peers.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "train/rank_plan.h"
 
 #include <stdlib.h>
@@ -22,16 +22,17 @@ struct run {
 
 static struct model *decoder(bool alibi)
 {
-    const struct gpt_config config = {.vocab_size = WORDS,
-                                      .n_positions = LENGTH,
-                                      .hidden_size = 32,
-                                      .n_layers = N_LAYERS,
-                                      .n_heads = 4,
-                                      .feed_forward_size = 64,
-                                      .initializer_range = 0.1,
-                                      .norm_eps = 1e-5,
-                                      .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
-                                      .embedding_norm = alibi};
+    const struct decoder_config config = {.vocab_size = WORDS,
+                                          .n_positions = LENGTH,
+                                          .hidden_size = 32,
+                                          .n_layers = N_LAYERS,
+                                          .n_heads = 4,
+                                          .feed_forward_size = 64,
+                                          .initializer_range = 0.1,
+                                          .norm_eps = 1e-5,
+                                          .positions =
+                                              alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                          .embedding_norm = alibi};
     struct model *m;
     EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&m, &config, MODEL_TASK_CAUSAL_LM));
     return m;

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/decoders.safetensors: directories of small GPT-2 and BLOOM models as `transformers` writes them, and what it computes.
+"""Makes tests/golden/decoders.safetensors: directories of small GPT-2, BLOOM and Llama models as `transformers` writes them, and what it computes.
 
 The tensor "CASE/FILE" (U8) is a file of a directory; "ids" and "lengths" are the batch; "CASE:mlm" are the logits of its tokens, "CASE:loss" the
 mean loss of the next token, and "CASE:grad:NAME" gradients of it, under the names of `transformers`, all computed in float64; "CASE:greedy" and
 "CASE:penalized" are ids that `generate` puts behind the first ten of the second sequence.  "text" (U8) is a text of more tokens than a model has
 positions, "windows" [n, 2] are contexts and strides to read it in, and "CASE:nats" [n] the mean of -log p of its tokens then.
 Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
-power of two), bloom_half (its weights in bfloat16, in shards).
+power of two), bloom_half (its weights in bfloat16, in shards), llama (heads that share keys and values, a decoder of its own, Llama 3's scaling of
+rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings).
 
 Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
 """
@@ -17,7 +18,8 @@ import torch
 from safetensors.torch import save_file
 from small_models import file_tensors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
+from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
 LENGTHS, S, V = [9, 24, 5], 24, 263
 TEXT = "In the beginning and the end: the hand, and 1,234 \u00e9t\u00e9s of the sea.\n\nThen the tenth."
@@ -41,7 +43,7 @@ def write_tokenizer(directory, end):
 def randomized(model):
     with torch.no_grad():
         for name, p in model.named_parameters():
-            is_norm = any(part in name for part in ("ln_", "layernorm")) and name.endswith("weight")
+            is_norm = any(part in name for part in ("ln_", "norm")) and name.endswith("weight")
             p.copy_(torch.randn_like(p) * 0.2 + (1.0 if is_norm else 0.0))
     return model.eval()
 
@@ -55,6 +57,19 @@ def make_bloom(dtype=torch.float32):
     model = BloomForCausalLM(BloomConfig(vocab_size=V, hidden_size=24, n_layer=2, n_head=6, hidden_dropout=0.0, attention_dropout=0.0,
                                          attn_implementation="eager"))
     return randomized(model).to(dtype)
+
+
+def make_llama(kind, config, **more):
+    return randomized(kind(config(vocab_size=V, hidden_size=24, intermediate_size=40, num_hidden_layers=2, max_position_embeddings=S,
+                                  attn_implementation="eager", **more)))
+
+
+def make_llamas():
+    scaling = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 12}
+    return {"llama": make_llama(LlamaForCausalLM, LlamaConfig, num_attention_heads=6, num_key_value_heads=2, rope_theta=500.0,
+                                rope_parameters=scaling | {"rope_theta": 500.0}),
+            "mistral": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=1, head_dim=8, sliding_window=None),
+            "qwen2": make_llama(Qwen2ForCausalLM, Qwen2Config, num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True)}
 
 
 def next_token_loss(logits, ids):
@@ -116,20 +131,21 @@ def main():
     tensors = {"ids": ids.to(torch.int32), "types": torch.zeros(len(LENGTHS), S, dtype=torch.int32),
                "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
                "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
-    cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)}
+    cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas()
+    trained = ("gpt2", "bloom", "llama", "qwen2")
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
-            model.save_pretrained(directory, **({"max_shard_size": "20KB"} if name == "bloom_half" else {}))
+            model.save_pretrained(directory, **({"max_shard_size": "20KB"} if name in ("bloom_half", "mistral") else {}))
             write_tokenizer(directory, "</s>" if name.startswith("bloom") else "<|endoftext|>")
             if name == "gpt2_exact":
                 without_prefix(directory)
             tensors |= file_tensors(name, directory)
-            if name in ("gpt2", "bloom"):
+            if name in trained:
                 tensors[f"{name}:nats"] = all_nats(model.double(), directory)
-        keep = {k: v for k, v in outputs(model, ids).items() if not k.startswith("grad:") or name in ("gpt2", "bloom")}
+        keep = {k: v for k, v in outputs(model, ids).items() if not k.startswith("grad:") or name in trained}
         tensors |= {f"{name}:{k}": v.float().contiguous() for k, v in keep.items()}
-        if name in ("gpt2", "bloom"):
+        if name in trained:
             tensors |= {f"{name}:{k}": v.contiguous() for k, v in continuations(model, ids).items()}
     save_file(tensors, pathlib.Path(__file__).with_name("decoders.safetensors"))
 

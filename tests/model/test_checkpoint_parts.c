@@ -4,7 +4,7 @@
 #include "checkpoint_case.h"
 #include "dist/pipeline.h"
 #include "nn/bert/bert_model.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 
 #include <stdlib.h>
 
@@ -14,15 +14,16 @@ static const int sizes[N_SIZES] = {1, 2, 4};
 
 static struct model *decoder(bool alibi)
 {
-    const struct gpt_config config = {.vocab_size = 45,
-                                      .n_positions = 8,
-                                      .hidden_size = 16,
-                                      .n_layers = N_LAYERS,
-                                      .n_heads = 4,
-                                      .feed_forward_size = 32,
-                                      .initializer_range = 0.02,
-                                      .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
-                                      .embedding_norm = alibi};
+    const struct decoder_config config = {.vocab_size = 45,
+                                          .n_positions = 8,
+                                          .hidden_size = 16,
+                                          .n_layers = N_LAYERS,
+                                          .n_heads = 4,
+                                          .feed_forward_size = 32,
+                                          .initializer_range = 0.02,
+                                          .positions =
+                                              alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                          .embedding_norm = alibi};
     struct model *m;
     EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&m, &config, MODEL_TASK_CAUSAL_LM));
     return m;

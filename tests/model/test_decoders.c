@@ -1,5 +1,6 @@
-/* Directories of GPT-2 and BLOOM that `transformers` wrote (tests/golden/make_decoders.py): kiln reads their
- * weights, and computes the same logits, loss and gradients; another network is refused by name. */
+/* Directories of GPT-2, BLOOM and Llama's relatives that `transformers` wrote
+ * (tests/golden/make_decoders.py): kiln reads their weights, and computes the same logits, loss and
+ * gradients; another network is refused by name. */
 #include "decoder_case.h"
 
 #include "core/buf.h"
@@ -177,6 +178,29 @@ static void test_training(void)
         {"transformer.h.0.self_attention.value.bias", "transformer.h.0.self_attention.query_key_value.bias",
          false, 8, 4, 12},
     };
+    static const struct wanted_gradient llama[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("lm_head.weight"),
+        PLAIN("model.norm.weight"),
+        PLAIN("model.layers.0.input_layernorm.weight"),
+        PLAIN("model.layers.1.post_attention_layernorm.weight"),
+        PLAIN("model.layers.0.self_attn.q_proj.weight"),
+        PLAIN("model.layers.0.self_attn.k_proj.weight"),
+        PLAIN("model.layers.1.self_attn.v_proj.weight"),
+        PLAIN("model.layers.1.self_attn.o_proj.weight"),
+        PLAIN("model.layers.0.mlp.gate_proj.weight"),
+        PLAIN("model.layers.0.mlp.up_proj.weight"),
+        PLAIN("model.layers.1.mlp.down_proj.weight"),
+    };
+    static const struct wanted_gradient qwen2[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("model.layers.0.self_attn.q_proj.bias"),
+        PLAIN("model.layers.0.self_attn.k_proj.bias"),
+        PLAIN("model.layers.1.self_attn.v_proj.bias"),
+        PLAIN("model.layers.1.mlp.gate_proj.weight"),
+    };
+    check_training("llama", llama, sizeof llama / sizeof llama[0]);
+    check_training("qwen2", qwen2, sizeof qwen2 / sizeof qwen2[0]);
     check_training("gpt2", gpt2, sizeof gpt2 / sizeof gpt2[0]);
     check_training("bloom", bloom, sizeof bloom / sizeof bloom[0]);
 }
@@ -269,6 +293,18 @@ static void test_refused(void)
     expect_refused("gpt2", "\"scale_attn_by_inverse_layer_idx\": false",
                    "\"scale_attn_by_inverse_layer_idx\": true", "by the layer's number");
     expect_refused("gpt2", "\"n_head\": 3", "\"n_head\": 5", "does not divide into 5 heads");
+    expect_refused("llama", "\"silu\"", "\"gelu\"", "\"hidden_act\" is \"gelu\"");
+    expect_refused("llama", "\"mlp_bias\": false", "\"mlp_bias\": true", "\"mlp_bias\" is true");
+    expect_refused("llama", "\"attention_bias\": false", "\"attention_bias\": true",
+                   "\"attention_bias\" is true");
+    expect_refused("llama", "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"",
+                   "the scaling of rotary positions is \"yarn\"");
+    expect_refused("llama", "\"factor\": 4.0", "\"factor\": 0.5",
+                   "\"factor\" of the rotary positions is 0.5");
+    expect_refused("llama", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 1.0", "above the first");
+    expect_refused("llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4",
+                   "\"num_attention_heads\" 6 does not divide into \"num_key_value_heads\" 4");
+    expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");
     expect_refused("bloom", "\"apply_residual_connection_post_layernorm\": false",
@@ -337,8 +373,9 @@ static void check_parts(const char *name)
 {
     struct decoder d;
     decoder_open(&d, path_of(name), false);
-    const char *tied =
-        strcmp(name, "bloom") == 0 ? "transformer.word_embeddings.weight" : "transformer.wte.weight";
+    const char *tied = strcmp(name, "bloom") == 0  ? "transformer.word_embeddings.weight"
+                       : strcmp(name, "gpt2") == 0 ? "transformer.wte.weight"
+                                                   : "model.embed_tokens.weight";
     for (int slice = 0; slice < 2; slice++) {
         check_part(&d, (struct param_part){.slice = slice, .n_slices = 2});
         check_part(&d,
@@ -351,7 +388,8 @@ static void check_parts(const char *name)
 
 int main(void)
 {
-    static const char *const cases[] = {"gpt2", "gpt2_exact", "bloom", "bloom_half"};
+    static const char *const cases[] = {"gpt2",  "gpt2_exact", "bloom", "bloom_half",
+                                        "llama", "mistral",    "qwen2"};
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
@@ -363,8 +401,11 @@ int main(void)
     test_training();
     check_saved("gpt2");
     check_saved("bloom");
+    check_saved("llama");
+    check_saved("qwen2");
     check_parts("gpt2");
     check_parts("bloom");
+    check_parts("qwen2");
     test_other_keys();
     test_refused();
     test_turned();

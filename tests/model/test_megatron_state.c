@@ -7,7 +7,7 @@
 
 #include "core/log.h"
 #include "model/training_state.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,7 +160,7 @@ static void test_damage(void)
     remove_file("universal/latest_universal");
     expect_refused("universal", true, "is no universal checkpoint");
     unpack("universal");
-    struct gpt_config *config = wanted[0].m.config;
+    struct decoder_config *config = wanted[0].m.config;
     config->n_heads = 2;
     expect_refused("universal", true, "was trained with num_attention_heads 4, but this run has 2");
     expect_refused("grid", false, "was trained with num_attention_heads 4, but this run has 2");

@@ -6,7 +6,7 @@
 
 #include "core/hash.h"
 #include "core/log.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void make_model(void)
     struct param_table params = {0};
     const struct weight_source weights = {NULL, make_values};
     EXPECT_OK(model_dir_open(&m, path_of("gpt2")));
-    struct gpt_config *config = m.config;
+    struct decoder_config *config = m.config;
     config->hidden_size = HIDDEN;
     config->feed_forward_size = 4 * HIDDEN;
     config->n_layers = LAYERS;

@@ -3,7 +3,7 @@
 #include "captured_log.h"
 
 #include "nn/bert/bert_config.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 
 /* A text with ' for ". */
 static json_t *parsed(const char *text)
@@ -26,7 +26,7 @@ static struct status parse_bert(struct bert_config *c, const char *text)
     return s;
 }
 
-static struct status parse_gpt(struct gpt_config *c, bool alibi, const char *text)
+static struct status parse_gpt(struct decoder_config *c, bool alibi, const char *text)
 {
     json_t *object = parsed(text);
     struct status s = (alibi ? bloom_config_parse : gpt2_config_parse)(c, object, "config.json");
@@ -85,7 +85,7 @@ static void other_models_are_refused(void)
 {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct bert_config bert;
-        struct gpt_config gpt;
+        struct decoder_config gpt;
         EXPECT_ERROR(refused[i].family == BERT
                          ? parse_bert(&bert, refused[i].config)
                          : parse_gpt(&gpt, refused[i].family == BLOOM, refused[i].config),
@@ -145,7 +145,7 @@ static void a_classifier_is_read_as_written(void)
 /* A decoder in its own words or other programs', and as it is written. */
 static void gpt_is_read_as_written(bool alibi, const char *own, const char *others)
 {
-    struct gpt_config c, other, again;
+    struct decoder_config c, other, again;
     EXPECT_OK(parse_gpt(&c, alibi, own));
     EXPECT_OK(parse_gpt(&other, alibi, others));
     json_t *written = (alibi ? bloom_config_to_json : gpt2_config_to_json)(&c);
@@ -154,13 +154,14 @@ static void gpt_is_read_as_written(bool alibi, const char *own, const char *othe
     EXPECT(c.hidden_size == 32 && c.n_layers == 3 && c.n_heads == 4 && c.feed_forward_size == 128 &&
                c.hidden_dropout == 0.25 && again.hidden_dropout == 0.25 && c.embedding_norm == alibi,
            "another model");
-    EXPECT_OK(gpt_config_same_architecture(&c, &other));
-    EXPECT_OK(gpt_config_same_architecture(&c, &again));
+    EXPECT_OK(decoder_config_same_architecture(&c, &other));
+    EXPECT_OK(decoder_config_same_architecture(&c, &again));
     again.n_positions++;
-    struct status s = gpt_config_same_architecture(&c, &again);
+    struct status s = decoder_config_same_architecture(&c, &again);
     EXPECT(failed(s) == !alibi, "a longer sequence: '%s'", s.message);
     other.n_heads = 2;
-    EXPECT_ERROR(gpt_config_same_architecture(&c, &other), STATUS_DATA, "\"n_head\" is 4 there and 2 here");
+    EXPECT_ERROR(decoder_config_same_architecture(&c, &other), STATUS_DATA,
+                 "\"n_head\" is 4 there and 2 here");
 }
 
 int main(void)

@@ -5,7 +5,7 @@
 #include "core/integers.h"
 #include "core/rng.h"
 #include "dist/comm_peers.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "nn/text_batch_layout.h"
 #include "nn/weights.h"
 #include "nn/word_head.h"
@@ -237,20 +237,20 @@ static void head_body(const struct comm *c, void *context)
 
 enum { TOKENS = 21, LABELS = 9 };
 
-static struct gpt_config small(bool alibi)
+static struct decoder_config small(bool alibi)
 {
-    return (struct gpt_config){.vocab_size = 45,
-                               .n_words = 43,
-                               .n_positions = 16,
-                               .hidden_size = 12,
-                               .n_layers = 1,
-                               .n_heads = 4,
-                               .feed_forward_size = 24,
-                               .embedding_dropout = alibi ? 0 : 0.1,
-                               .initializer_range = 0.3,
-                               .norm_eps = 1e-5,
-                               .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
-                               .embedding_norm = alibi};
+    return (struct decoder_config){.vocab_size = 45,
+                                   .n_words = 43,
+                                   .n_positions = 16,
+                                   .hidden_size = 12,
+                                   .n_layers = 1,
+                                   .n_heads = 4,
+                                   .feed_forward_size = 24,
+                                   .embedding_dropout = alibi ? 0 : 0.1,
+                                   .initializer_range = 0.3,
+                                   .norm_eps = 1e-5,
+                                   .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                   .embedding_norm = alibi};
 }
 
 /* A batch of one sequence. */
@@ -404,7 +404,7 @@ int main(void)
 {
     static const struct head_case cases[] = {{45, 48, 7}, {45, 48, 64}, {24, 24, 16}, {5, 8, 16}};
     struct model *models[2];
-    struct gpt_config gpt2 = small(false), bloom = small(true);
+    struct decoder_config gpt2 = small(false), bloom = small(true);
     EXPECT_OK(gpt2_model_create(&models[0], &gpt2, MODEL_TASK_CAUSAL_LM));
     EXPECT_OK(bloom_model_create(&models[1], &bloom, MODEL_TASK_CAUSAL_LM));
     for (int size = 1; size <= MOST_RANKS; size *= 2) {

@@ -129,7 +129,7 @@ void checkop_make_rotate(struct checkop_case *c, const struct checkop_shape *s)
 {
     enum { ANGLES_OF = 37 };
     add(c, heads("heads", ROLE_INOUT, s, s->t));
-    add(c, matrix("turns", ROLE_IN, KIND_W, ANGLES_OF, s->f));
+    add(c, matrix("turns", ROLE_IN, KIND_F32, ANGLES_OF, s->f));
     add(c, indices("positions", s->t, FILL_INDEX, ANGLES_OF));
     c->run = run_rotate;
 }

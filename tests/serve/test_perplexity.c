@@ -69,12 +69,12 @@ static void check_refused(struct session *s)
 
 int main(void)
 {
-    static const char *const names[] = {"gpt2", "bloom"};
+    static const char *const names[] = {"gpt2", "bloom", "llama", "qwen2"};
     char directory[SESSION_CASE_PATH / 2], path[SESSION_CASE_PATH];
     session_case_directory(directory, sizeof directory);
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
     session_case_write(&golden, directory, NULL);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct session s;
         struct session_options o = session_defaults();
         o.batching = BATCHING_LOSSES;

@@ -1,7 +1,7 @@
 /* Spikes in sequences of losses and norms with known deviations, ranges of steps that are left out, the state
  * through JSON text, damaged states, and weights of ranks that differ by one bit. */
 #include "data/text_batch.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "ops/ops.h"
 #include "task/health.h"
 
@@ -183,14 +183,14 @@ static void flip_bit(struct network *n, const char *name)
 
 static void compare_uncut(const struct comm *c, void *context)
 {
-    static const struct gpt_config gpt2 = {.vocab_size = 45,
-                                           .hidden_size = 16,
-                                           .n_layers = 2,
-                                           .n_heads = 2,
-                                           .feed_forward_size = 32,
-                                           .n_positions = 8,
-                                           .initializer_range = 0.2,
-                                           .norm_eps = 1e-5};
+    static const struct decoder_config gpt2 = {.vocab_size = 45,
+                                               .hidden_size = 16,
+                                               .n_layers = 2,
+                                               .n_heads = 2,
+                                               .feed_forward_size = 32,
+                                               .n_positions = 8,
+                                               .initializer_range = 0.2,
+                                               .norm_eps = 1e-5};
     const struct uncut_case *of = context;
     struct model *m;
     struct network n;

@@ -2,7 +2,7 @@
  * that lie between them; and stages take the turns of their pipeline. */
 #include "test.h"
 
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "task/mesh_forecast.h"
 
 #include <math.h>
@@ -21,14 +21,14 @@ struct planned {
 
 static void set_up(struct planned *p)
 {
-    const struct gpt_config config = {.vocab_size = 512,
-                                      .n_positions = LENGTH,
-                                      .hidden_size = HIDDEN,
-                                      .n_layers = N_LAYERS,
-                                      .n_heads = 8,
-                                      .feed_forward_size = 4 * HIDDEN,
-                                      .initializer_range = 0.02,
-                                      .norm_eps = 1e-5};
+    const struct decoder_config config = {.vocab_size = 512,
+                                          .n_positions = LENGTH,
+                                          .hidden_size = HIDDEN,
+                                          .n_layers = N_LAYERS,
+                                          .n_heads = 8,
+                                          .feed_forward_size = 4 * HIDDEN,
+                                          .initializer_range = 0.02,
+                                          .norm_eps = 1e-5};
     struct world_setup *s = &p->setup;
     EXPECT_OK(gpt2_model_create(&p->model, &config, MODEL_TASK_CAUSAL_LM));
     EXPECT_OK(machine_find(&s->machine, "a100"));

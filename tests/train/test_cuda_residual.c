@@ -16,27 +16,27 @@ static const struct precision narrow = {.dtype = DTYPE_BF16},
                               wide = {.dtype = DTYPE_BF16, .fp32_residual = true},
                               exact = {.dtype = DTYPE_F64};
 
-static struct gpt_config deep(bool alibi)
+static struct decoder_config deep(bool alibi)
 {
-    return (struct gpt_config){.vocab_size = 64,
-                               .n_words = WORDS,
-                               .n_positions = LONGEST,
-                               .hidden_size = 32,
-                               .n_layers = N_LAYERS,
-                               .n_heads = 1,
-                               .feed_forward_size = 48,
-                               .embedding_dropout = alibi ? 0 : 0.1,
-                               .hidden_dropout = 0.1,
-                               .attention_dropout = 0.1,
-                               .initializer_range = 0.2,
-                               .norm_eps = 1e-5,
-                               .gelu = LAYER_GELU_TANH,
-                               .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
-                               .embedding_norm = alibi};
+    return (struct decoder_config){.vocab_size = 64,
+                                   .n_words = WORDS,
+                                   .n_positions = LONGEST,
+                                   .hidden_size = 32,
+                                   .n_layers = N_LAYERS,
+                                   .n_heads = 1,
+                                   .feed_forward_size = 48,
+                                   .embedding_dropout = alibi ? 0 : 0.1,
+                                   .hidden_dropout = 0.1,
+                                   .attention_dropout = 0.1,
+                                   .initializer_range = 0.2,
+                                   .norm_eps = 1e-5,
+                                   .activation = LAYER_GELU_TANH,
+                                   .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
+                                   .embedding_norm = alibi};
 }
 
 /* Of all parameters, n of them. */
-static double *gradients(const struct gpt_config *c, const struct batch_step *step,
+static double *gradients(const struct decoder_config *c, const struct batch_step *step,
                          struct checkop_backend backend, struct precision precision, int64_t *n)
 {
     struct model *model = fixture_decoder(c);
@@ -82,7 +82,7 @@ static void check(bool alibi)
 {
     struct checkop_backend ref = {&ops_ref, &device_cpu}, cpu = {ops_cpu(), &device_cpu},
                            cuda = checkop_find_backend("cuda");
-    struct gpt_config c = deep(alibi);
+    struct decoder_config c = deep(alibi);
     struct batch_step step;
     int64_t n;
     fixture_texts(&step, 2, SEQUENCES, LONGEST, WORDS);

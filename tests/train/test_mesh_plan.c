@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "data/text_batch.h"
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 #include "train/rank_plan.h"
 
 #include <stdlib.h>
@@ -118,14 +118,14 @@ static void a_rank_takes_what_its_trainer_plans(const struct model *m, struct me
 
 static void rows_that_do_not_divide_are_refused(void)
 {
-    const struct gpt_config config = {.vocab_size = WORDS,
-                                      .n_positions = 16,
-                                      .hidden_size = 24,
-                                      .n_layers = 1,
-                                      .n_heads = 3,
-                                      .feed_forward_size = 48,
-                                      .initializer_range = 0.02,
-                                      .norm_eps = 1e-5};
+    const struct decoder_config config = {.vocab_size = WORDS,
+                                          .n_positions = 16,
+                                          .hidden_size = 24,
+                                          .n_layers = 1,
+                                          .n_heads = 3,
+                                          .feed_forward_size = 48,
+                                          .initializer_range = 0.02,
+                                          .norm_eps = 1e-5};
     struct model *m;
     struct rank_plan p;
     EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
@@ -138,14 +138,14 @@ static void rows_that_do_not_divide_are_refused(void)
 
 int main(void)
 {
-    const struct gpt_config config = {.vocab_size = WORDS,
-                                      .n_positions = 16,
-                                      .hidden_size = HIDDEN,
-                                      .n_layers = N_LAYERS,
-                                      .n_heads = 4,
-                                      .feed_forward_size = 64,
-                                      .initializer_range = 0.02,
-                                      .norm_eps = 1e-5};
+    const struct decoder_config config = {.vocab_size = WORDS,
+                                          .n_positions = 16,
+                                          .hidden_size = HIDDEN,
+                                          .n_layers = N_LAYERS,
+                                          .n_heads = 4,
+                                          .feed_forward_size = 64,
+                                          .initializer_range = 0.02,
+                                          .norm_eps = 1e-5};
     struct model *m;
     EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
     a_rank_sends_what_shapes_say(m);

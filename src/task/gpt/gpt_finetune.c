@@ -4,7 +4,7 @@
 #include "core/log.h"
 #include "data/text_ids.h"
 #include "io/dir_lock.h"
-#include "model/gpt/gpt_family.h"
+#include "model/decoder/decoder_family.h"
 #include "model/model_dir.h"
 #include "task/gpt/gpt_finetune_data.h"
 #include "text/chat_template.h"

@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "data/gpt/window_batches.h"
 #include "data/text_batch.h"
-#include "model/gpt/gpt_family.h"
+#include "model/decoder/decoder_family.h"
 #include "serve/generate.h"
 #include "task/gpt/gpt_order.h"
 #include "task/pretrain_inputs.h"
@@ -615,10 +615,13 @@ static struct status draw(struct buf *out, struct session *s, const char *prompt
 
 const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
 const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
+static const struct pretrain_kind llama_pretrain = {.family = &llama_family, DECODER},
+                                  tied_llama_pretrain = {.family = &tied_llama_family, DECODER};
 
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
 {
-    static const struct pretrain_kind *const kinds[] = {&gpt2_pretrain, &bloom_pretrain};
+    static const struct pretrain_kind *const kinds[] = {&gpt2_pretrain, &bloom_pretrain, &llama_pretrain,
+                                                        &tied_llama_pretrain};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (kinds[i]->family == family) {
             return kinds[i];

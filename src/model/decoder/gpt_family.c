@@ -1,8 +1,9 @@
-#include "model/gpt/gpt_family.h"
+#include "model/decoder/decoder_family.h"
 
 #include "core/log.h"
 #include "io/gguf_writer.h"
-#include "nn/gpt/gpt_config.h"
+#include "model/decoder/decoder_rows.h"
+#include "nn/decoder/decoder_config.h"
 
 static struct status parse_gpt2(void *config, const json_t *object, const char *source)
 {
@@ -26,30 +27,6 @@ static json_t *bloom_to_json(const void *config, enum model_task task)
     return bloom_config_to_json(config);
 }
 
-static struct model_family_sizes sizes(const void *config)
-{
-    const struct gpt_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->n_positions, c->n_layers,
-                                       c->n_heads,    c->norm_eps,    false};
-}
-
-static void set_words(void *config, int64_t vocab_size, int64_t n_words)
-{
-    struct gpt_config *c = config;
-    c->vocab_size = vocab_size;
-    c->n_words = n_words;
-}
-
-static struct model_labels *labels(void *config)
-{
-    return &((struct gpt_config *)config)->labels;
-}
-
-static struct status same_architecture(const void *a, const void *b)
-{
-    return gpt_config_same_architecture(a, b);
-}
-
 static const char *gpt2_class(enum model_task task)
 {
     return task == MODEL_TASK_ENCODER ? "GPT2Model" : "GPT2LMHeadModel";
@@ -58,14 +35,6 @@ static const char *gpt2_class(enum model_task task)
 static const char *bloom_class(enum model_task task)
 {
     return task == MODEL_TASK_ENCODER ? "BloomModel" : "BloomForCausalLM";
-}
-
-/* The decoder's weight is the table of words, so the files of a bare model have all that a language model
- * has. */
-static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
-{
-    (void)has, (void)config;
-    return MODEL_TASK_CAUSAL_LM;
 }
 
 /* ---- what files call the tensors: Hugging Face's directories, and the forms of other programs ---- */
@@ -200,7 +169,7 @@ static const char *key_of(char key[64], const char *architecture, const char *na
     return key;
 }
 
-static void put_sizes(struct gguf_writer *w, const char *architecture, const struct gpt_config *c)
+static void put_sizes(struct gguf_writer *w, const char *architecture, const struct decoder_config *c)
 {
     const struct {
         const char *name;
@@ -222,14 +191,14 @@ enum { CONTEXT_PAD = 256 };
 
 static void put_gpt2(struct gguf_writer *w, const void *config)
 {
-    const struct gpt_config *c = config;
+    const struct decoder_config *c = config;
     put_sizes(w, "gpt2", c);
     if (c->n_positions < CONTEXT_PAD) {
         log_warning("this model has %lld positions, but llama.cpp rounds a context up to %d and aborts at a "
                     "position that the file lacks: train a model of %d positions for it",
                     (long long)c->n_positions, CONTEXT_PAD, CONTEXT_PAD);
     }
-    if (c->gelu == LAYER_GELU_EXACT) {
+    if (c->activation == LAYER_GELU_EXACT) {
         log_warning("this model has the exact GELU (erf), but GGUF's gpt2 graph has only the tanh form: a "
                     "program that runs the file computes slightly other logits");
     }
@@ -265,17 +234,7 @@ static const char *const bloom_tied[][2] = {{"lm_head.weight", "transformer.word
 static const char *const gpt2_types[] = {"gpt2", NULL};
 static const char *const bloom_types[] = {"bloom", NULL};
 
-/* Fields that are the same in both. */
-#define DECODER                                                                                              \
-    .config_bytes = sizeof(struct gpt_config), .sizes = sizes, .set_words = set_words, .labels = labels,     \
-    .same_architecture = same_architecture, .task_of = task_of, .bare_task = MODEL_TASK_ENCODER,             \
-    .root = "transformer.", .tied_pattern = "lm_head.weight", .tied_part = NAMES_EMBEDDINGS,                 \
-    .buffers = none, .states = states,                                                                       \
-    .patterns = {[NAMES_EMBEDDINGS] = "the embeddings",                                                      \
-                 [NAMES_ENCODER] = "the layers",                                                             \
-                 [NAMES_BUFFER] = "buffers",                                                                 \
-                 [NAMES_STATE] = "masks",                                                                    \
-                 [NAMES_OTHER] = "others"}
+#define TRANSFORMER .root = "transformer.", .buffers = none, .states = states
 
 const struct model_family gpt2_family = {
     .name = "GPT-2",
@@ -295,7 +254,8 @@ const struct model_family gpt2_family = {
     .gguf = &gpt2_gguf,
     .megatron = &gpt2_megatron_layout,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.w", [NAMES_ENCODER] = "transformer."},
-    DECODER,
+    TRANSFORMER,
+    DECODER_FAMILY,
 };
 
 const struct model_family bloom_family = {
@@ -315,5 +275,6 @@ const struct model_family bloom_family = {
     .gguf = &bloom_gguf,
     .megatron = &bloom_megatron_layout,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.word_", [NAMES_ENCODER] = "transformer."},
-    DECODER,
+    TRANSFORMER,
+    DECODER_FAMILY,
 };

@@ -1,4 +1,4 @@
-#include "nn/gpt/gpt_config.h"
+#include "nn/decoder/decoder_config.h"
 
 #include "nn/config_field.h"
 
@@ -7,7 +7,7 @@
 
 #define ROW(key, other, kind, field, min, max, architecture)                                                 \
     {                                                                                                        \
-        {key, JSON_FIELD_##kind, offsetof(struct gpt_config, field)}, other, min, max, architecture          \
+        {key, JSON_FIELD_##kind, offsetof(struct decoder_config, field)}, other, min, max, architecture      \
     }
 #define SIZE(key, other, field, min, max) ROW(key, other, INT, field, min, max, true)
 #define PART(key, field)                  ROW(key, NULL, REAL, field, 0, 0.99, false)
@@ -46,24 +46,24 @@ enum {
 };
 
 /* The defaults of `transformers`. */
-static const struct gpt_config gpt2_defaults = {.n_positions = 1024,
-                                                .hidden_size = 768,
-                                                .n_layers = 12,
-                                                .n_heads = 12,
-                                                .embedding_dropout = 0.1,
-                                                .hidden_dropout = 0.1,
-                                                .attention_dropout = 0.1,
-                                                .norm_eps = 1e-5,
-                                                .initializer_range = 0.02},
-                               bloom_defaults = {.n_positions = 2048,
-                                                 .hidden_size = 64,
-                                                 .n_layers = 2,
-                                                 .n_heads = 8,
-                                                 .norm_eps = 1e-5,
-                                                 .initializer_range = 0.02,
-                                                 .gelu = LAYER_GELU_TANH,
-                                                 .positions = LAYER_POSITIONS_ALIBI,
-                                                 .embedding_norm = true};
+static const struct decoder_config gpt2_defaults = {.n_positions = 1024,
+                                                    .hidden_size = 768,
+                                                    .n_layers = 12,
+                                                    .n_heads = 12,
+                                                    .embedding_dropout = 0.1,
+                                                    .hidden_dropout = 0.1,
+                                                    .attention_dropout = 0.1,
+                                                    .norm_eps = 1e-5,
+                                                    .initializer_range = 0.02},
+                                   bloom_defaults = {.n_positions = 2048,
+                                                     .hidden_size = 64,
+                                                     .n_layers = 2,
+                                                     .n_heads = 8,
+                                                     .norm_eps = 1e-5,
+                                                     .initializer_range = 0.02,
+                                                     .activation = LAYER_GELU_TANH,
+                                                     .positions = LAYER_POSITIONS_ALIBI,
+                                                     .embedding_norm = true};
 
 /* Keys with one supported value: another one is another network, which must not be computed silently. */
 struct constant {
@@ -98,7 +98,7 @@ static struct status check_constants(const struct constant *rows, size_t n, cons
     return status_ok();
 }
 
-static struct status check_sizes(struct gpt_config *c, const char *source)
+static struct status check_sizes(struct decoder_config *c, const char *source)
 {
     c->feed_forward_size = c->feed_forward_size == 0 ? 4 * c->hidden_size : c->feed_forward_size;
     return c->hidden_size % c->n_heads == 0
@@ -107,7 +107,7 @@ static struct status check_sizes(struct gpt_config *c, const char *source)
                               (long long)c->hidden_size, (long long)c->n_heads);
 }
 
-struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, const char *source)
+struct status gpt2_config_parse(struct decoder_config *c, const json_t *object, const char *source)
 {
     const char *activation = "gelu_new";
     *c = gpt2_defaults;
@@ -119,11 +119,11 @@ struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, cons
     FAIL_IF(!is_exact && strcmp(activation, "gelu_new") != 0 && strcmp(activation, "gelu_pytorch_tanh") != 0,
             STATUS_DATA, "%s: \"activation_function\" is \"%.40s\": kiln has \"gelu\" and \"gelu_new\"",
             source, activation);
-    c->gelu = is_exact ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
+    c->activation = is_exact ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
     return status_ok();
 }
 
-struct status bloom_config_parse(struct gpt_config *c, const json_t *object, const char *source)
+struct status bloom_config_parse(struct decoder_config *c, const json_t *object, const char *source)
 {
     *c = bloom_defaults;
     TRY(check_constants(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object, source));
@@ -132,7 +132,7 @@ struct status bloom_config_parse(struct gpt_config *c, const json_t *object, con
 }
 
 /* The numbers, and what `more` has, which it takes. */
-static json_t *numbers_to_json(const struct gpt_config *c, const struct config_field *rows, int n,
+static json_t *numbers_to_json(const struct decoder_config *c, const struct config_field *rows, int n,
                                json_t *more)
 {
     json_t *root = json_object();
@@ -145,16 +145,16 @@ static json_t *numbers_to_json(const struct gpt_config *c, const struct config_f
     return root;
 }
 
-json_t *gpt2_config_to_json(const struct gpt_config *c)
+json_t *gpt2_config_to_json(const struct decoder_config *c)
 {
-    const char *activation = c->gelu == LAYER_GELU_EXACT ? "gelu" : "gelu_new";
+    const char *activation = c->activation == LAYER_GELU_EXACT ? "gelu" : "gelu_new";
     return numbers_to_json(c, gpt2_fields, GPT2_N_FIELDS,
                            json_pack("{s:s, s:[s], s:s, s:I, s:b}", "model_type", "gpt2", "architectures",
                                      "GPT2LMHeadModel", "activation_function", activation, "n_ctx",
                                      (json_int_t)c->n_positions, "tie_word_embeddings", 1));
 }
 
-json_t *bloom_config_to_json(const struct gpt_config *c)
+json_t *bloom_config_to_json(const struct decoder_config *c)
 {
     return numbers_to_json(c, bloom_fields, BLOOM_N_FIELDS,
                            json_pack("{s:s, s:[s], s:b, s:b}", "model_type", "bloom", "architectures",
@@ -162,12 +162,20 @@ json_t *bloom_config_to_json(const struct gpt_config *c)
                                      "tie_word_embeddings", 1));
 }
 
-struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b)
+int64_t decoder_config_max_length(const struct decoder_config *c)
 {
+    return c->window > 0 && c->window < c->n_positions ? c->window : c->n_positions;
+}
+
+struct status decoder_config_same_architecture(const struct decoder_config *a, const struct decoder_config *b)
+{
+    if (a->llama != NULL) {
+        return llama_config_same(a, b);
+    }
     bool is_bloom = a->positions == LAYER_POSITIONS_ALIBI;
     TRY(config_fields_same(a, b, is_bloom ? bloom_fields : gpt2_fields,
                            is_bloom ? BLOOM_N_FIELDS : GPT2_N_FIELDS));
-    return a->gelu == b->gelu && a->positions == b->positions
+    return a->activation == b->activation && a->positions == b->positions
                ? status_ok()
                : status_error(STATUS_DATA, "the activation or the positions differ");
 }

@@ -1,0 +1,79 @@
+/* decoder_config: the architecture of a decoder, its model, and its config.json in Hugging Face's format.
+ * It is GPT-2 (Radford et al. 2019), BLOOM (arXiv:2211.05100), or Llama (arXiv:2302.13971,
+ * arXiv:2407.21783) with the relatives that have its equations: Mistral and Qwen 2.
+ *
+ * All are pre-LN decoders.  GPT-2 learns its positions; BLOOM has none: ALiBi biases the scores of
+ * attention, and a LayerNorm follows the embeddings.  Llama turns queries and keys, has RMS norms, a gated
+ * feed-forward, fewer heads of keys and values than of queries, and often a decoder of its own. */
+#ifndef KILN_NN_DECODER_CONFIG_H
+#define KILN_NN_DECODER_CONFIG_H
+
+#include "core/json.h"
+#include "nn/label_names.h"
+#include "nn/layer.h"
+#include "nn/model.h"
+#include "nn/rotary.h"
+
+struct decoder_config {
+    int64_t vocab_size; /* rows of the word embeddings; 0: not given */
+    int64_t n_words;    /* rows that are pieces of the vocabulary; 0: all */
+    /* tokens of the longest sequence; ALiBi has no limit of its own, and this one is kiln's */
+    int64_t n_positions;
+    /* tokens that a token attends to; 0: all.  kiln computes no window: longer texts are refused */
+    int64_t window;
+    int64_t hidden_size, n_layers, n_heads;
+    int64_t n_kv_heads, head_size; /* 0: as many as n_heads; hidden_size / n_heads */
+    int64_t feed_forward_size;
+    double embedding_dropout, hidden_dropout, attention_dropout;
+    double initializer_range, norm_eps;
+    enum layer_activation activation;
+    enum layer_positions positions;
+    enum layer_norm norm;
+    struct rotary rotary; /* of rotary positions */
+    bool embedding_norm;  /* a LayerNorm of the words' embeddings, BLOOM's */
+    bool qkv_bias;        /* queries, keys and values have a bias; in GPT-2 and BLOOM every product has one */
+    bool own_decoder;     /* the last product has a matrix of its own, not the word embeddings */
+    const struct llama_kind *llama; /* the relative of Llama that it is; NULL: none */
+    struct model_labels labels;
+};
+
+/* A relative of Llama: its names in config.json. */
+struct llama_kind {
+    const char *model_type, *class_name, *bare_class;
+    bool qkv_bias; /* whether it has one where no key says so */
+};
+
+/* Parse and write a config.json.  STATUS_DATA names a field whose value makes another network. */
+struct status gpt2_config_parse(struct decoder_config *c, const json_t *object, const char *source);
+struct status bloom_config_parse(struct decoder_config *c, const json_t *object, const char *source);
+struct status llama_config_parse(struct decoder_config *c, const json_t *object, const char *source);
+json_t *gpt2_config_to_json(const struct decoder_config *c);
+json_t *bloom_config_to_json(const struct decoder_config *c);
+json_t *llama_config_to_json(const struct decoder_config *c);
+
+/* Tokens of the longest text that the model reads. */
+int64_t decoder_config_max_length(const struct decoder_config *c);
+
+/* STATUS_DATA names the first size, or the epsilon, in which the two differ.  With ALiBi the length of
+ * sequences does not count: no weight depends on it (Press et al. 2022, arXiv:2108.12409). */
+struct status decoder_config_same_architecture(const struct decoder_config *a,
+                                               const struct decoder_config *b);
+
+/* The same of two relatives of Llama. */
+struct status llama_config_same(const struct decoder_config *a, const struct decoder_config *b);
+
+/* A decoder as a model of the engine (nn/model.h).  The equations around the layers (nn/block_pre.c), E the
+ * word embeddings, P those of positions:
+ *
+ *     GPT-2:  x = dropout(E[id] + P[position])
+ *     BLOOM:  x = LN(E[id])
+ *     Llama:  x = E[id]
+ *     logits = LN_f(y) E^T, of the rows that have a label or are asked for; with a matrix of its own for E
+ *
+ * A model of a configuration, which it copies; the caller frees it.  Whatever the task, it predicts the
+ * next token.  STATUS_MEMORY. */
+struct status gpt2_model_create(struct model **model, const void *config, enum model_task task);
+struct status bloom_model_create(struct model **model, const void *config, enum model_task task);
+struct status llama_model_create(struct model **model, const void *config, enum model_task task);
+
+#endif

@@ -1,0 +1,237 @@
+/* config.json of Llama's relatives, as `transformers` writes it. */
+#include "nn/decoder/decoder_config.h"
+
+#include "nn/config_field.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define ROW(key, kind, field, min, max, architecture)                                                        \
+    {                                                                                                        \
+        {key, JSON_FIELD_##kind, offsetof(struct decoder_config, field)}, NULL, min, max, architecture       \
+    }
+
+static const struct config_field fields[] = {
+    ROW("vocab_size", INT, vocab_size, 0, 1 << 24, false),
+    ROW("hidden_size", INT, hidden_size, 8, 1 << 16, true),
+    ROW("intermediate_size", INT, feed_forward_size, 1, 1 << 18, true),
+    ROW("num_hidden_layers", INT, n_layers, 1, 1024, true),
+    ROW("num_attention_heads", INT, n_heads, 1, 1024, true),
+    ROW("num_key_value_heads", INT, n_kv_heads, 0, 1024, true),
+    ROW("head_dim", INT, head_size, 0, 256, true),
+    ROW("max_position_embeddings", INT, n_positions, 1, 1 << 20, false),
+    ROW("rms_norm_eps", REAL, norm_eps, 0, 1, true),
+    ROW("attention_dropout", REAL, attention_dropout, 0, 0.99, false),
+    ROW("initializer_range", REAL, initializer_range, 0, 10, false),
+};
+
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+
+static const struct llama_kind kinds[] = {
+    {"llama", "LlamaForCausalLM", "LlamaModel", false},
+    {"mistral", "MistralForCausalLM", "MistralModel", false},
+    {"qwen2", "Qwen2ForCausalLM", "Qwen2Model", true},
+};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static const struct decoder_config defaults = {.n_positions = 2048,
+                                               .hidden_size = 4096,
+                                               .feed_forward_size = 11008,
+                                               .n_layers = 32,
+                                               .n_heads = 32,
+                                               .norm_eps = 1e-6,
+                                               .initializer_range = 0.02,
+                                               .activation = LAYER_SWIGLU,
+                                               .norm = LAYER_NORM_RMS,
+                                               .positions = LAYER_POSITIONS_ROTARY,
+                                               .rotary = {.theta = 10000}};
+
+/* ---- rotary positions ---- */
+
+static const char *const scalings[] = {
+    [ROTARY_UNSCALED] = "default", [ROTARY_LINEAR] = "linear", [ROTARY_LLAMA3] = "llama3"};
+
+enum { N_SCALINGS = sizeof scalings / sizeof scalings[0] };
+
+static struct status parse_llama3(struct rotary *r, const json_t *object, const char *source)
+{
+    TRY(json_get_real(object, source, "low_freq_factor", true, &r->low_factor));
+    TRY(json_get_real(object, source, "high_freq_factor", true, &r->high_factor));
+    TRY(json_get_int(object, source, "original_max_position_embeddings", true, &r->original));
+    FAIL_IF(!(r->low_factor > 0 && r->high_factor > r->low_factor) || r->original < 1, STATUS_DATA,
+            "%s: \"low_freq_factor\" is %g, \"high_freq_factor\" %g and \"original_max_position_embeddings\" "
+            "%lld: the first must be above 0, the second above the first, the third at least 1",
+            source, r->low_factor, r->high_factor, (long long)r->original);
+    return status_ok();
+}
+
+/* "rope_scaling", or "rope_parameters" of transformers 5. */
+static struct status parse_scaling(struct rotary *r, const json_t *object, const char *source)
+{
+    const char *type = scalings[ROTARY_UNSCALED];
+    int i = 0;
+    TRY(json_get_string(object, source, "type", false, &type));
+    TRY(json_get_string(object, source, "rope_type", false, &type));
+    while (i < N_SCALINGS && strcmp(type, scalings[i]) != 0) {
+        i++;
+    }
+    FAIL_IF(
+        i == N_SCALINGS, STATUS_DATA,
+        "%s: the scaling of rotary positions is \"%.40s\": kiln has \"default\", \"linear\" and \"llama3\"",
+        source, type);
+    r->scaling = (enum rotary_scaling)i;
+    if (r->scaling != ROTARY_UNSCALED) {
+        TRY(json_get_real(object, source, "factor", true, &r->factor));
+        FAIL_IF(!(r->factor >= 1), STATUS_DATA,
+                "%s: \"factor\" of the rotary positions is %g, but must be at least 1", source, r->factor);
+    }
+    return r->scaling == ROTARY_LLAMA3 ? parse_llama3(r, object, source) : status_ok();
+}
+
+static struct status parse_rotary(struct decoder_config *c, const json_t *object, const char *source)
+{
+    const json_t *scaling = json_object_get(object, "rope_scaling");
+    const json_t *parameters = json_object_get(object, "rope_parameters");
+    TRY(json_get_real(object, source, "rope_theta", false, &c->rotary.theta));
+    if (json_is_object(scaling)) {
+        TRY(parse_scaling(&c->rotary, scaling, source));
+    }
+    if (json_is_object(parameters)) {
+        TRY(json_get_real(parameters, source, "rope_theta", false, &c->rotary.theta));
+        TRY(parse_scaling(&c->rotary, parameters, source));
+    }
+    FAIL_IF(!(c->rotary.theta > 1), STATUS_DATA, "%s: \"rope_theta\" is %g, but must be above 1", source,
+            c->rotary.theta);
+    c->rotary.size = c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
+    FAIL_IF(c->rotary.size % 2 != 0, STATUS_DATA,
+            "%s: rotary positions turn pairs of columns, but a head has %lld", source,
+            (long long)c->rotary.size);
+    return status_ok();
+}
+
+static json_t *scaling_to_json(const struct rotary *r)
+{
+    const char *type = scalings[r->scaling];
+    switch (r->scaling) {
+    case ROTARY_LINEAR: return json_pack("{s:s, s:f}", "rope_type", type, "factor", r->factor);
+    case ROTARY_LLAMA3:
+        return json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", type, "factor", r->factor,
+                         "low_freq_factor", r->low_factor, "high_freq_factor", r->high_factor,
+                         "original_max_position_embeddings", (json_int_t)r->original);
+    default: return json_null();
+    }
+}
+
+/* ---- the forms that kiln has ---- */
+
+static struct status check_heads(const struct decoder_config *c, const char *source)
+{
+    FAIL_IF(c->head_size == 0 && c->hidden_size % c->n_heads != 0, STATUS_DATA,
+            "%s: \"hidden_size\" %lld does not divide into %lld heads, and there is no \"head_dim\"", source,
+            (long long)c->hidden_size, (long long)c->n_heads);
+    FAIL_IF(c->n_kv_heads > 0 && c->n_heads % c->n_kv_heads != 0, STATUS_DATA,
+            "%s: \"num_attention_heads\" %lld does not divide into \"num_key_value_heads\" %lld", source,
+            (long long)c->n_heads, (long long)c->n_kv_heads);
+    return status_ok();
+}
+
+/* A window that no text is longer than is none. */
+static struct status parse_window(struct decoder_config *c, const json_t *object, const char *source)
+{
+    bool used = true;
+    int64_t window = 0;
+    TRY(json_get_bool(object, source, "use_sliding_window", false, &used));
+    if (used && json_is_integer(json_object_get(object, "sliding_window"))) {
+        TRY(json_get_int(object, source, "sliding_window", false, &window));
+        FAIL_IF(window < 1, STATUS_DATA, "%s: \"sliding_window\" is %lld, but must be at least 1", source,
+                (long long)window);
+    }
+    c->window = window < c->n_positions ? window : 0;
+    return status_ok();
+}
+
+static struct status check_forms(const json_t *object, const char *source)
+{
+    const char *activation = "silu";
+    bool mlp_bias = false;
+    TRY(json_get_string(object, source, "hidden_act", false, &activation));
+    TRY(json_get_bool(object, source, "mlp_bias", false, &mlp_bias));
+    FAIL_IF(strcmp(activation, "silu") != 0, STATUS_DATA,
+            "%s: \"hidden_act\" is \"%.40s\": kiln's gate of these models is \"silu\"", source, activation);
+    FAIL_IF(mlp_bias, STATUS_DATA, "%s: \"mlp_bias\" is true: kiln has no such feed-forward with biases",
+            source);
+    return status_ok();
+}
+
+static struct status find_kind(const struct llama_kind **kind, const json_t *object, const char *source)
+{
+    const char *type = kinds[0].model_type;
+    TRY(json_get_string(object, source, "model_type", false, &type));
+    int i = 0;
+    while (i < N_KINDS && strcmp(type, kinds[i].model_type) != 0) {
+        i++;
+    }
+    FAIL_IF(i == N_KINDS, STATUS_DATA, "%s: \"model_type\" is \"%.40s\", which is no relative of Llama",
+            source, type);
+    *kind = &kinds[i];
+    return status_ok();
+}
+
+/* Llama's bias of attention would be one of the output too. */
+static struct status parse_bias(struct decoder_config *c, const json_t *object, const char *source)
+{
+    bool bias = false;
+    TRY(json_get_bool(object, source, "attention_bias", false, &bias));
+    FAIL_IF(bias && !c->llama->qkv_bias, STATUS_DATA,
+            "%s: \"attention_bias\" is true: kiln has no attention of a %s model with biases", source,
+            c->llama->model_type);
+    c->qkv_bias = c->llama->qkv_bias;
+    return status_ok();
+}
+
+struct status llama_config_parse(struct decoder_config *c, const json_t *object, const char *source)
+{
+    bool tied = false;
+    *c = defaults;
+    TRY(find_kind(&c->llama, object, source));
+    TRY(config_fields_parse(c, fields, N_FIELDS, false, object, source));
+    TRY(check_heads(c, source));
+    TRY(check_forms(object, source));
+    TRY(parse_bias(c, object, source));
+    TRY(parse_window(c, object, source));
+    TRY(json_get_bool(object, source, "tie_word_embeddings", false, &tied));
+    c->own_decoder = !tied;
+    return parse_rotary(c, object, source);
+}
+
+json_t *llama_config_to_json(const struct decoder_config *c)
+{
+    struct decoder_config full = *c;
+    full.n_kv_heads = c->n_kv_heads > 0 ? c->n_kv_heads : c->n_heads;
+    full.head_size = c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
+    json_t *root =
+        json_pack("{s:s, s:[s], s:s, s:b, s:f, s:o}", "model_type", c->llama->model_type, "architectures",
+                  c->llama->class_name, "hidden_act", "silu", "tie_word_embeddings", !c->own_decoder,
+                  "rope_theta", c->rotary.theta, "rope_scaling", scaling_to_json(&c->rotary));
+    bool complete = root != NULL && config_fields_put(root, &full, fields, N_FIELDS);
+    if (complete && c->window > 0) {
+        complete = json_object_set_new(root, "sliding_window", json_integer(c->window)) == 0;
+    }
+    if (!complete) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+struct status llama_config_same(const struct decoder_config *a, const struct decoder_config *b)
+{
+    TRY(config_fields_same(a, b, fields, N_FIELDS));
+    FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder, STATUS_DATA,
+            "the biases or the decoder differ");
+    FAIL_IF(a->rotary.theta != b->rotary.theta || a->rotary.scaling != b->rotary.scaling ||
+                a->rotary.factor != b->rotary.factor,
+            STATUS_DATA, "the rotary positions differ");
+    return status_ok();
+}

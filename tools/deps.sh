@@ -186,7 +186,7 @@ check_models() {
     families=$(list '^src/model/[a-z]+/[a-z0-9]+_family\.c$' | sed -E 's|.*/([a-z0-9]+)_family\.c|\1|' | sort -u | paste -sd'|' -)
     [ -n "$families" ] || return 0
     own='^src/model/model_families\.c$|^src/cmd/(plan_report|run_bench|run_pretrain|run_pretrain_gpt|finetune_gpt)\.c$|^src/cmd/(megatron_args|pretrain_variant|train_kinds)\.[ch]$'
-    others='finetune[-_]gpt|pretrain[-_]gpt(\.py)?|bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|sbert_ce_default_activation_function|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
+    others='[Oo]llama|llama[.]cpp|llama_token_type|finetune[-_]gpt|pretrain[-_]gpt(\.py)?|bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|sbert_ce_default_activation_function|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
     list '^src/(api|cmd|dist|model|pass|report|serve|task|train|watch)/' |
         { grep -vE "^src/[a-z]+/($folders|$families)/|$own" || true; } | search "$families" -i |
         awk -v families="$families" -v others="$others" '

@@ -22,7 +22,7 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
     OPTION_REQUIRED_ROW(
         "init_checkpoint", AT(init_checkpoint), "PATH",
-        "start from this GPT-2 or BLOOM: a directory as `transformers` writes it, a checkpoint or "
+        "start from this decoder: a directory as `transformers` writes it, a checkpoint or "
         "run of kiln, or another program's file with config.json and the tokenizer beside it"),
     MODEL_ROW,
     OPTION_SAME_ROW("model_name_or_path", "init_checkpoint",
@@ -125,7 +125,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_finetune_gpt = {
     .name = "finetune-gpt",
-    .summary = "fine-tune GPT-2 or BLOOM on your text, or on prompts and answers",
+    .summary = "fine-tune a decoder (GPT-2, BLOOM, Llama) on your text, or on prompts and answers",
     .details =
         "Takes a model with its tokenizer and text, or examples of what to answer, trains, and prints the "
         "perplexity of what was held out before and after. Of \"prompt\" and \"completion\" the completion "

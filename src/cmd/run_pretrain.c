@@ -322,10 +322,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_pretrain = {
     .name = "pretrain",
-    .summary = "pre-train BERT, GPT-2 or BLOOM from text that was prepared",
+    .summary = "pre-train BERT, GPT-2, BLOOM or Llama from text that was prepared",
     .details = "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from "
-               "HDF5 files of the replaced scripts. A --config_file of GPT-2 or BLOOM (\"model_type\": "
-               "\"gpt2\" or \"bloom\") trains a decoder on the next token, from a store in "
+               "HDF5 files of the replaced scripts. A --config_file of a decoder (\"model_type\": "
+               "\"gpt2\", \"bloom\", \"llama\", \"mistral\" or \"qwen2\") trains it on the next token, from "
+               "a store in "
                "Megatron-LM's format (PREFIX.bin and PREFIX.idx in --input_dir), with the tokenizer that "
                "stands there, or "
                "--vocab_file. Phase 1 trains on short sequences; phase 2 (--phase2) continues with "

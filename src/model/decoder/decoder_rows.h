@@ -1,4 +1,4 @@
-/* decoder_rows: the rows that the tables of all families of decoders have in common (model/model_family.h). */
+/* decoder_rows: the rows that the tables of all families of decoders share (model/model_family.h). */
 #ifndef KILN_MODEL_DECODER_ROWS_H
 #define KILN_MODEL_DECODER_ROWS_H
 

@@ -103,7 +103,7 @@ static struct status parse_rotary(struct decoder_config *c, const json_t *object
     }
     FAIL_IF(!(c->rotary.theta > 1), STATUS_DATA, "%s: \"rope_theta\" is %g, but must be above 1", source,
             c->rotary.theta);
-    c->rotary.size = c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
+    c->rotary.size = c->head_size;
     FAIL_IF(c->rotary.size % 2 != 0, STATUS_DATA,
             "%s: rotary positions turn pairs of columns, but a head has %lld", source,
             (long long)c->rotary.size);
@@ -125,7 +125,8 @@ static json_t *scaling_to_json(const struct rotary *r)
 
 /* ---- the forms that kiln has ---- */
 
-static struct status check_heads(const struct decoder_config *c, const char *source)
+/* Sizes that a file does not have follow from others. */
+static struct status set_heads(struct decoder_config *c, const char *source)
 {
     FAIL_IF(c->head_size == 0 && c->hidden_size % c->n_heads != 0, STATUS_DATA,
             "%s: \"hidden_size\" %lld does not divide into %lld heads, and there is no \"head_dim\"", source,
@@ -133,6 +134,8 @@ static struct status check_heads(const struct decoder_config *c, const char *sou
     FAIL_IF(c->n_kv_heads > 0 && c->n_heads % c->n_kv_heads != 0, STATUS_DATA,
             "%s: \"num_attention_heads\" %lld does not divide into \"num_key_value_heads\" %lld", source,
             (long long)c->n_heads, (long long)c->n_kv_heads);
+    c->n_kv_heads = c->n_kv_heads > 0 ? c->n_kv_heads : c->n_heads;
+    c->head_size = c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
     return status_ok();
 }
 
@@ -196,7 +199,7 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
     *c = defaults;
     TRY(find_kind(&c->llama, object, source));
     TRY(config_fields_parse(c, fields, N_FIELDS, false, object, source));
-    TRY(check_heads(c, source));
+    TRY(set_heads(c, source));
     TRY(check_forms(object, source));
     TRY(parse_bias(c, object, source));
     TRY(parse_window(c, object, source));
@@ -207,14 +210,11 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
 
 json_t *llama_config_to_json(const struct decoder_config *c)
 {
-    struct decoder_config full = *c;
-    full.n_kv_heads = c->n_kv_heads > 0 ? c->n_kv_heads : c->n_heads;
-    full.head_size = c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
     json_t *root =
         json_pack("{s:s, s:[s], s:s, s:b, s:f, s:o}", "model_type", c->llama->model_type, "architectures",
                   c->llama->class_name, "hidden_act", "silu", "tie_word_embeddings", !c->own_decoder,
                   "rope_theta", c->rotary.theta, "rope_scaling", scaling_to_json(&c->rotary));
-    bool complete = root != NULL && config_fields_put(root, &full, fields, N_FIELDS);
+    bool complete = root != NULL && config_fields_put(root, c, fields, N_FIELDS);
     if (complete && c->window > 0) {
         complete = json_object_set_new(root, "sliding_window", json_integer(c->window)) == 0;
     }

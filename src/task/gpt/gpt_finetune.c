@@ -91,7 +91,7 @@ static struct status set_model(struct finetuning *f)
     const struct model_family *family = f->model.family;
     o->run.names = &names;
     o->kind = gpt_pretrain_find(family);
-    FAIL_IF(o->kind == NULL, STATUS_DATA, "%s is a %s model; kiln finetune-gpt needs GPT-2 or BLOOM",
+    FAIL_IF(o->kind == NULL, STATUS_DATA, "%s is a %s model; kiln finetune-gpt needs a decoder",
             o->run.init_checkpoint, family->name);
     o->own = &f->gpt;
     o->config = f->config = family->config_to_json(f->model.config, MODEL_TASK_CAUSAL_LM);

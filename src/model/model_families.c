@@ -3,4 +3,5 @@
 #include "model/decoder/decoder_family.h"
 
 const struct model_family *const model_families[] = {
-    &bert_family, &roberta_family, &gpt2_family, &bloom_family, &tied_llama_family, &llama_family, NULL};
+    &bert_family, &roberta_family, &xlm_roberta_family, &camembert_family, &distilbert_family,
+    &gpt2_family, &bloom_family,   &tied_llama_family,  &llama_family,     NULL};

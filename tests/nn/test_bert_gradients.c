@@ -20,6 +20,14 @@ static void add_class_labels(struct batch *b)
     }
 }
 
+/* The place of an answer in each sequence: its first two tokens. */
+static void add_span_labels(struct batch *b)
+{
+    for (int64_t i = 0; i < 2 * b->n_sequences; i++) {
+        b->fields[TEXT_SPAN_LABELS][i] = (int32_t)(i % 2);
+    }
+}
+
 /* The model whose gradients are checked. */
 struct gradient_case {
     enum model_task task;
@@ -45,14 +53,18 @@ static void check_gradients(const struct gradient_case *g)
     bert->config.layer_norm_large_model = g->pre_ln;
     bert->config.classifier_dropout = 0.2;
     bert->config.kind = g->kind;
-    bert->config.first_position = g->kind == NULL ? 0 : 2;
+    bert->config.first_position = bert_config_kind(&bert->config)->counts_behind_padding ? 2 : 0;
+    bert->config.answer_dropout = g->kind == &distilbert_kind ? 0.3 : 0;
     fixture_bert_changed(bert);
     config.net.recompute = g->recompute;
     fixture_step_of(&step, &config.net.model->layout, 1, SEQUENCES, LONGEST);
     if (model_task_has_labels(g->task)) {
         add_class_labels(step.micro);
-        batch_step_count(&step);
     }
+    if (model_task_has(g->task, MODEL_SPAN_LOGITS)) {
+        add_span_labels(step.micro);
+    }
+    batch_step_count(&step);
     EXPECT_OK(trainer_init(&t, &config));
     char what[64];
     snprintf(what, sizeof what, "%s, %s-LN", bert_config_kind(&bert->config)->classes[g->task],
@@ -110,6 +122,10 @@ int main(void)
         {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0, NULL},
         {MODEL_TASK_MASKED_LM, PROBLEM_SINGLE_LABEL, 1, false, 0, &roberta_kind},
         {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 1, false, 0, &roberta_kind},
+        {MODEL_TASK_MASKED_LM, PROBLEM_SINGLE_LABEL, 1, false, 0, &distilbert_kind},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 1, false, 0, &distilbert_kind},
+        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 1, false, 0, &distilbert_kind},
+        {MODEL_TASK_QUESTION_ANSWERING, PROBLEM_SINGLE_LABEL, 1, false, 0, &distilbert_kind},
         {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_MULTI_LABEL, 2, false, 0, NULL},
         {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0, NULL},
         {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0, NULL},

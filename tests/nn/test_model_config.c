@@ -1,5 +1,5 @@
-/* config.json of BERT, GPT-2 and BLOOM: what is written is read again as the same model; unknown keys are
- * named, known ones are not; and what another model would need is refused by the name of its key. */
+/* config.json of BERT, DistilBERT, GPT-2 and BLOOM: what is written is read again as the same model; unknown
+ * keys are named, known ones are not; and what another model would need is refused by the name of its key. */
 #include "captured_log.h"
 
 #include "nn/bert/bert_config.h"
@@ -18,12 +18,17 @@ static json_t *parsed(const char *text)
     return object;
 }
 
-static struct status parse_bert(struct bert_config *c, const char *text)
+static struct status parse_kind(struct bert_config *c, const struct bert_kind *kind, const char *text)
 {
     json_t *object = parsed(text);
-    struct status s = bert_config_parse(c, object, "config.json");
+    struct status s = bert_config_parse_kind(c, kind, object, "config.json");
     json_decref(object);
     return s;
+}
+
+static struct status parse_bert(struct bert_config *c, const char *text)
+{
+    return parse_kind(c, &bert_kind, text);
 }
 
 static struct status parse_gpt(struct decoder_config *c, bool alibi, const char *text)
@@ -59,7 +64,7 @@ static void unknown_keys_are_named(void)
 }
 
 static const struct {
-    enum { BERT, GPT2, BLOOM } family;
+    enum { BERT, GPT2, BLOOM, DISTILBERT } family;
     const char *config, *error;
 } refused[] = {
     {BERT, "{'hidden_size': 7}", "\"hidden_size\" is 7, but must lie between 8 and 65536"},
@@ -70,6 +75,16 @@ static const struct {
     {BERT, "{'model_type': 'bert_pre_ln'}", "\"model_type\" is \"bert_pre_ln\""},
     {BERT, "{'num_labels': 0}", "\"num_labels\" is 0"},
     {BERT, "{'problem_type': 'ranking'}", "\"problem_type\" is \"ranking\""},
+    {DISTILBERT, "{'dim': 7}", "\"dim\" is 7, but must lie between 8 and 65536"},
+    {DISTILBERT, "{'dim': 100}", "\"dim\" 100 is not a multiple of \"n_heads\" 12"},
+    {DISTILBERT, "{'activation': 'relu'}", "\"activation\" is \"relu\", but must be \"gelu\""},
+    {DISTILBERT, "{'seq_classif_dropout': 1}", "\"seq_classif_dropout\" is 1"},
+    {DISTILBERT, "{'qa_dropout': -0.5}", "\"qa_dropout\" is -0.5"},
+    {DISTILBERT, "{'n_layers': 0}", "\"n_layers\" is 0"},
+    {DISTILBERT, "{'sinusoidal_pos_embds': 1}", "\"sinusoidal_pos_embds\""},
+    {DISTILBERT, "{'gated_layers': [1]}", "\"gated_layers\" is [1]"},
+    {DISTILBERT, "{'tie_word_embeddings': false}", "\"tie_word_embeddings\" is false"},
+    {DISTILBERT, "{'model_type': 'roberta'}", "\"model_type\" is \"roberta\", but must be \"distilbert\""},
     {GPT2, "{'n_embd': 7}", "\"n_embd\" is 7, but must lie between 8 and 65536"},
     {GPT2, "{'hidden_size': 7}", "\"hidden_size\" is 7"},
     {GPT2, "{'n_embd': 100}", "a width of 100 does not divide into 12 heads"},
@@ -86,8 +101,9 @@ static void other_models_are_refused(void)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct bert_config bert;
         struct decoder_config gpt;
-        EXPECT_ERROR(refused[i].family == BERT
-                         ? parse_bert(&bert, refused[i].config)
+        const struct bert_kind *kind = refused[i].family == DISTILBERT ? &distilbert_kind : &bert_kind;
+        EXPECT_ERROR(refused[i].family == BERT || refused[i].family == DISTILBERT
+                         ? parse_kind(&bert, kind, refused[i].config)
                          : parse_gpt(&gpt, refused[i].family == BLOOM, refused[i].config),
                      STATUS_DATA, refused[i].error);
     }

@@ -17,31 +17,27 @@ static struct status check_encoder(const json_t *object, const char *source)
                : status_ok();
 }
 
-static struct status parse_bert(void *config, const json_t *object, const char *source)
-{
-    TRY(bert_config_parse(config, object, source));
-    return check_encoder(object, source);
-}
+/* The functions of a family that know its kind, which is `of`_kind. */
+#define FUNCTIONS_OF(of)                                                                                     \
+    static struct status of##_parse(void *config, const json_t *object, const char *source)                  \
+    {                                                                                                        \
+        TRY(bert_config_parse_kind(config, &of##_kind, object, source));                                     \
+        return check_encoder(object, source);                                                                \
+    }                                                                                                        \
+    static const char *of##_class(enum model_task task)                                                      \
+    {                                                                                                        \
+        return of##_kind.classes[task];                                                                      \
+    }
 
-static struct status parse_roberta(void *config, const json_t *object, const char *source)
-{
-    TRY(roberta_config_parse(config, object, source));
-    return check_encoder(object, source);
-}
+FUNCTIONS_OF(bert)
+FUNCTIONS_OF(roberta)
+FUNCTIONS_OF(xlm_roberta)
+FUNCTIONS_OF(camembert)
+FUNCTIONS_OF(distilbert)
 
 static json_t *config_to_json(const void *config, enum model_task task)
 {
     return bert_config_to_json(config, bert_config_kind(config)->classes[task]);
-}
-
-static const char *bert_class(enum model_task task)
-{
-    return bert_kind.classes[task];
-}
-
-static const char *roberta_class(enum model_task task)
-{
-    return roberta_kind.classes[task];
 }
 
 static struct model_family_sizes sizes(const void *config)
@@ -112,7 +108,7 @@ static bool is_off(const void *config, const char *name)
     return sscanf(name, "bert.encoder.layer.%4d.", &number) == 1 && bert_config_is_gated(config, number);
 }
 
-static const char *const bare[] = {"embeddings.", "encoder.", "pooler.", NULL};
+static const char *const bare[] = {"embeddings.", "encoder.", "transformer.", "pooler.", NULL};
 static const char *const buffers[] = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", NULL};
 /* Optimizers of google-research/bert and of NVIDIA's scripts for TensorFlow. */
 static const char *const states[] = {"adam_m", "adam_v", "LAMB", "global_step", NULL};
@@ -165,7 +161,7 @@ const struct model_family bert_family = {
     .old_config = "bert_config.json",
     .old_prefix = "bert_model.ckpt",
     .usual_words = 30522, /* Google's uncased vocabulary */
-    .parse_config = parse_bert,
+    .parse_config = bert_parse,
     .class_of = bert_class,
     .renames = renames,
     .tied = tied,
@@ -207,31 +203,68 @@ static const char *const roberta_tied[][2] = {
     {NULL, NULL},
 };
 
+/* Names of parts, for messages, that do not differ. */
+#define OTHER_PATTERNS                                                                                       \
+    [NAMES_QA] = "qa_outputs.*", [NAMES_CLASSIFIER] = "classifier.*", [NAMES_BUFFER] = "buffers",            \
+    [NAMES_STATE] = "states", [NAMES_OTHER] = "others"
+
+/* A family of RoBERTa's network, for the kind `of`_kind. */
+#define LIKE_ROBERTA(of)                                                                                     \
+    .parse_config = of##_parse, .class_of = of##_class, .renames = no_renames, .tied = roberta_tied,         \
+    .tied_pattern = "lm_head.decoder.*", .buffers = roberta_buffers, .states = no_states,                    \
+    .parts = {[NAMES_EMBEDDINGS] = "roberta.embeddings.",                                                    \
+              [NAMES_ENCODER] = "roberta.encoder.",                                                          \
+              [NAMES_POOLER] = "roberta.pooler.",                                                            \
+              [NAMES_MLM] = "lm_head.",                                                                      \
+              [NAMES_QA] = "qa_outputs.",                                                                    \
+              [NAMES_CLASSIFIER] = "classifier."},                                                           \
+    .patterns = {[NAMES_EMBEDDINGS] = "roberta.embeddings.*",                                                \
+                 [NAMES_ENCODER] = "roberta.encoder.*",                                                      \
+                 [NAMES_POOLER] = "roberta.pooler.*",                                                        \
+                 [NAMES_MLM] = "lm_head.*",                                                                  \
+                 OTHER_PATTERNS},                                                                            \
+    ENCODER("roberta.")
+
+static const char *const xlm_roberta_types[] = {"xlm-roberta", NULL};
+static const char *const camembert_types[] = {"camembert", NULL};
+
 const struct model_family roberta_family = {
-    .name = "RoBERTa",
-    .model_types = roberta_types,
-    .usual_words = 50265,
-    .parse_config = parse_roberta,
-    .class_of = roberta_class,
+    .name = "RoBERTa", .model_types = roberta_types, .usual_words = 50265, LIKE_ROBERTA(roberta)};
+const struct model_family xlm_roberta_family = {
+    .name = "XLM-R", .model_types = xlm_roberta_types, .usual_words = 250002, LIKE_ROBERTA(xlm_roberta)};
+const struct model_family camembert_family = {
+    .name = "CamemBERT", .model_types = camembert_types, .usual_words = 32005, LIKE_ROBERTA(camembert)};
+
+/* ---- DistilBERT ---- */
+
+static const char *const distilbert_types[] = {"distilbert", NULL};
+static const char *const distilbert_buffers[] = {"distilbert.embeddings.position_ids", NULL};
+static const char *const distilbert_tied[][2] = {
+    {"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"},
+    {NULL, NULL},
+};
+
+const struct model_family distilbert_family = {
+    .name = "DistilBERT",
+    .model_types = distilbert_types,
+    .usual_words = 30522,
+    .parse_config = distilbert_parse,
+    .class_of = distilbert_class,
     .renames = no_renames,
-    .tied = roberta_tied,
-    .tied_pattern = "lm_head.decoder.*",
-    .buffers = roberta_buffers,
+    .tied = distilbert_tied,
+    .tied_pattern = "vocab_projector.weight",
+    .buffers = distilbert_buffers,
     .states = no_states,
-    .parts = {[NAMES_EMBEDDINGS] = "roberta.embeddings.",
-              [NAMES_ENCODER] = "roberta.encoder.",
-              [NAMES_POOLER] = "roberta.pooler.",
-              [NAMES_MLM] = "lm_head.",
+    .parts = {[NAMES_EMBEDDINGS] = "distilbert.embeddings.",
+              [NAMES_ENCODER] = "distilbert.transformer.",
+              [NAMES_POOLER] = "pre_classifier.",
+              [NAMES_MLM] = "vocab_",
               [NAMES_QA] = "qa_outputs.",
               [NAMES_CLASSIFIER] = "classifier."},
-    .patterns = {[NAMES_EMBEDDINGS] = "roberta.embeddings.*",
-                 [NAMES_ENCODER] = "roberta.encoder.*",
-                 [NAMES_POOLER] = "roberta.pooler.*",
-                 [NAMES_MLM] = "lm_head.*",
-                 [NAMES_QA] = "qa_outputs.*",
-                 [NAMES_CLASSIFIER] = "classifier.*",
-                 [NAMES_BUFFER] = "buffers",
-                 [NAMES_STATE] = "states",
-                 [NAMES_OTHER] = "others"},
-    ENCODER("roberta."),
+    .patterns = {[NAMES_EMBEDDINGS] = "distilbert.embeddings.*",
+                 [NAMES_ENCODER] = "distilbert.transformer.*",
+                 [NAMES_POOLER] = "pre_classifier.*",
+                 [NAMES_MLM] = "vocab_*",
+                 OTHER_PATTERNS},
+    ENCODER("distilbert."),
 };

@@ -6,6 +6,7 @@
 #include "nn/bert/bert_model.h"
 #include "model/model_dir.h"
 
-extern const struct model_family bert_family, roberta_family;
+extern const struct model_family bert_family, roberta_family, xlm_roberta_family, camembert_family,
+    distilbert_family;
 
 #endif

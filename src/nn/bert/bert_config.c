@@ -2,75 +2,11 @@
 
 #include "core/buf.h"
 #include "core/log.h"
-#include "nn/config_field.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const struct bert_kind bert_kind = {
-    .model_type = "bert",
-    .embeddings = "bert.embeddings.",
-    .layers = "bert.encoder.layer.",
-    .pooler = "bert.pooler.",
-    .mlm = "cls.predictions.",
-    .word = "bert.embeddings.word_embeddings.weight",
-    .classes = {[MODEL_TASK_PRETRAINING] = "BertForPreTraining",
-                [MODEL_TASK_MASKED_LM] = "BertForMaskedLM",
-                [MODEL_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
-                [MODEL_TASK_ENCODER] = "BertModel",
-                [MODEL_TASK_SEQUENCE_CLASSIFICATION] = "BertForSequenceClassification",
-                [MODEL_TASK_TOKEN_CLASSIFICATION] = "BertForTokenClassification"}};
-
-const struct bert_kind roberta_kind = {
-    .model_type = "roberta",
-    .embeddings = "roberta.embeddings.",
-    .layers = "roberta.encoder.layer.",
-    .pooler = "roberta.pooler.",
-    .mlm = "lm_head.",
-    .word = "roberta.embeddings.word_embeddings.weight",
-    .classes = {[MODEL_TASK_MASKED_LM] = "RobertaForMaskedLM",
-                [MODEL_TASK_QUESTION_ANSWERING] = "RobertaForQuestionAnswering",
-                [MODEL_TASK_ENCODER] = "RobertaModel",
-                [MODEL_TASK_SEQUENCE_CLASSIFICATION] = "RobertaForSequenceClassification",
-                [MODEL_TASK_TOKEN_CLASSIFICATION] = "RobertaForTokenClassification"},
-    .has_dense_classifier = true,
-    .counts_behind_padding = true};
-
-#define ROW(key, kind, min, max, architecture)                                                               \
-    {                                                                                                        \
-        {#key, JSON_FIELD_##kind, offsetof(struct bert_config, key)}, NULL, min, max, architecture           \
-    }
-
-static const struct config_field fields[] = {
-    ROW(vocab_size, INT, 0, 1 << 24, true),
-    ROW(hidden_size, INT, 8, 1 << 16, true),
-    ROW(num_hidden_layers, INT, 1, BERT_CONFIG_MOST_LAYERS, true),
-    ROW(num_attention_heads, INT, 1, 1024, true),
-    ROW(intermediate_size, INT, 1, 1 << 18, true),
-    ROW(max_position_embeddings, INT, 1, 65536, true),
-    ROW(type_vocab_size, INT, 1, 1024, true),
-    ROW(hidden_dropout_prob, REAL, 0, 0.99, false),
-    ROW(attention_probs_dropout_prob, REAL, 0, 0.99, false),
-    ROW(initializer_range, REAL, 0, 10, false),
-    ROW(layer_norm_eps, REAL, 0, 1, true),
-    ROW(layer_norm_large_model, BOOL, 0, 1, true),
-};
-
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
-
-/* BERT-base, Devlin et al. 2018 (arXiv:1810.04805). */
-static const struct bert_config defaults = {.hidden_size = 768,
-                                            .num_hidden_layers = 12,
-                                            .num_attention_heads = 12,
-                                            .intermediate_size = 3072,
-                                            .max_position_embeddings = 512,
-                                            .type_vocab_size = 2,
-                                            .hidden_dropout_prob = 0.1,
-                                            .attention_probs_dropout_prob = 0.1,
-                                            .initializer_range = 0.02,
-                                            .layer_norm_eps = 1e-12};
 
 /* The "model_type" that is written for pre-LN layers, which other programs' "bert" does not have: they must
  * stop at it and not compute a different model. */
@@ -84,7 +20,6 @@ static const struct constant {
     const char *key, *wanted; /* the value as JSON */
     const char *why;
 } constants[] = {
-    {"hidden_act", "\"gelu\"", "which is the exact form by erf; other activations are not built"},
     {"position_embedding_type", "\"absolute\"", "relative positions are not built"},
     {"is_decoder", "false", "causal attention is not built"},
     {"is_encoder_decoder", "false", "decoders are not built"},
@@ -108,6 +43,17 @@ static struct status check_constant(const json_t *object, const char *source, co
                                    c->key, text == NULL ? "not that" : text, c->wanted, c->why);
     free(text);
     return s;
+}
+
+static struct status check_constants(const struct bert_kind *kind, const json_t *object, const char *source)
+{
+    const struct constant activation = {kind->activation, "\"gelu\"",
+                                        "which is the exact form by erf; other activations are not built"};
+    TRY(check_constant(object, source, &activation));
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+        TRY(check_constant(object, source, &constants[i]));
+    }
+    return status_ok();
 }
 
 static struct status check_type(const struct bert_config *c, const json_t *object, const char *source)
@@ -146,7 +92,7 @@ static struct status parse_positions(struct bert_config *c, const json_t *object
 }
 
 /* Keys in files of Hugging Face, Google and NVIDIA that do not change what kiln computes. */
-static bool is_harmless(const char *key)
+static bool is_harmless(const struct bert_kind *kind, const char *key)
 {
     static const char *const keys[] = {"_name_or_path",
                                        "_num_labels",
@@ -196,23 +142,23 @@ static bool is_harmless(const char *key)
             return true;
         }
     }
-    for (int i = 0; i < N_FIELDS; i++) {
-        if (strcmp(key, fields[i].at.key) == 0) {
+    for (int i = 0; i < kind->n_fields; i++) {
+        if (strcmp(key, kind->fields[i].at.key) == 0) {
             return true;
         }
     }
-    return false;
+    return strcmp(key, kind->activation) == 0;
 }
 
 /* Warns of unknown keys: they may be misspelt, or ask for something that kiln lacks. */
-static void name_unknown_keys(const json_t *object, const char *source)
+static void name_unknown_keys(const struct bert_kind *kind, const json_t *object, const char *source)
 {
     struct buf names = {0};
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)object, key, value) /* jansson's macro takes no const, but only reads */
     {
-        if (!is_harmless(key)) {
+        if (!is_harmless(kind, key)) {
             buf_printf(&names, "%s\"%s\"", names.n == 0 ? "" : ", ", key);
         }
     }
@@ -234,8 +180,10 @@ static struct status parse_labels(struct bert_config *c, const json_t *object, c
     FAIL_IF(c->labels.n < 1 || c->labels.n > MOST_LABELS, STATUS_DATA,
             "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source, (long long)c->labels.n,
             MOST_LABELS);
-    c->classifier_dropout = c->hidden_dropout_prob;
-    if (!json_is_null(json_object_get(object, "classifier_dropout"))) {
+    if (!c->kind->names_dropouts) {
+        c->classifier_dropout = c->hidden_dropout_prob;
+    }
+    if (!c->kind->names_dropouts && !json_is_null(json_object_get(object, "classifier_dropout"))) {
         TRY(json_get_real(object, source, "classifier_dropout", false, &c->classifier_dropout));
     }
     c->labels.problem = c->labels.n == 1 ? PROBLEM_REGRESSION : PROBLEM_SINGLE_LABEL;
@@ -311,7 +259,8 @@ static bool add_gated(json_t *object, const struct bert_config *c)
     }
     complete = complete && (n == c->num_hidden_layers || json_object_set(object, "gated_layers", list) == 0);
     json_decref(list);
-    return complete && json_object_set_new(object, "num_hidden_layers", json_integer(n)) == 0;
+    return complete && (n == c->num_hidden_layers ||
+                        json_object_set_new(object, "num_hidden_layers", json_integer(n)) == 0);
 }
 
 int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer)
@@ -323,34 +272,39 @@ int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer)
     return number;
 }
 
-static struct status parse(struct bert_config *c, const struct bert_kind *kind, const json_t *object,
-                           const char *source)
+/* The key of a number of the configuration, by its place there. */
+static const char *key_of(const struct bert_kind *kind, size_t place)
 {
-    *c = defaults;
-    c->kind = kind;
-    TRY(config_fields_parse(c, fields, N_FIELDS, true, object, source));
-    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
-        TRY(check_constant(object, source, &constants[i]));
+    int i = 0;
+    while (i < kind->n_fields - 1 && kind->fields[i].at.offset != place) {
+        i++;
     }
+    return kind->fields[i].at.key;
+}
+
+struct status bert_config_parse_kind(struct bert_config *c, const struct bert_kind *kind,
+                                     const json_t *object, const char *source)
+{
+    *c = *kind->defaults;
+    c->kind = kind;
+    TRY(config_fields_parse(c, kind->fields, kind->n_fields, true, object, source));
+    TRY(check_constants(kind, object, source));
     TRY(check_type(c, object, source));
     TRY(parse_positions(c, object, source));
     FAIL_IF(c->hidden_size % c->num_attention_heads != 0, STATUS_DATA,
-            "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld", source,
-            (long long)c->hidden_size, (long long)c->num_attention_heads);
+            "%s: \"%s\" %lld is not a multiple of \"%s\" %lld", source,
+            key_of(kind, offsetof(struct bert_config, hidden_size)), (long long)c->hidden_size,
+            key_of(kind, offsetof(struct bert_config, num_attention_heads)),
+            (long long)c->num_attention_heads);
     TRY(parse_gated(c, object, source));
     TRY(parse_labels(c, object, source));
-    name_unknown_keys(object, source);
+    name_unknown_keys(kind, object, source);
     return status_ok();
 }
 
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
 {
-    return parse(c, &bert_kind, object, source);
-}
-
-struct status roberta_config_parse(struct bert_config *c, const json_t *object, const char *source)
-{
-    return parse(c, &roberta_kind, object, source);
+    return bert_config_parse_kind(c, &bert_kind, object, source);
 }
 
 const struct bert_kind *bert_config_kind(const struct bert_config *c)
@@ -369,7 +323,7 @@ static bool add_labels(json_t *object, const struct bert_config *c)
     bool complete =
         label_names_to_json(c->labels.names, object) &&
         json_object_set_new(object, "problem_type", json_string(label_problem_name(c->labels.problem))) == 0;
-    return c->classifier_dropout == c->hidden_dropout_prob
+    return bert_config_kind(c)->names_dropouts || c->classifier_dropout == c->hidden_dropout_prob
                ? complete
                : complete &&
                      json_object_set_new(object, "classifier_dropout", json_real(c->classifier_dropout)) == 0;
@@ -377,12 +331,13 @@ static bool add_labels(json_t *object, const struct bert_config *c)
 
 json_t *bert_config_to_json(const struct bert_config *c, const char *architecture)
 {
-    json_t *object = json_pack("{s:[s], s:s, s:s, s:s, s:i}", "architectures", architecture, "model_type",
-                               c->layer_norm_large_model ? PRE_LN_TYPE : bert_config_kind(c)->model_type,
-                               "hidden_act", "gelu", "position_embedding_type", "absolute", "pad_token_id",
+    const struct bert_kind *kind = bert_config_kind(c);
+    json_t *object = json_pack("{s:[s], s:s, s:s, s:s*, s:i}", "architectures", architecture, "model_type",
+                               c->layer_norm_large_model ? PRE_LN_TYPE : kind->model_type, kind->activation,
+                               "gelu", "position_embedding_type", kind->positions, "pad_token_id",
                                c->first_position > 0 ? (int)c->first_position - 1 : 0);
-    if (object != NULL && (!config_fields_put(object, c, fields, N_FIELDS) || !add_gated(object, c) ||
-                           (c->labels.names != NULL && !add_labels(object, c)))) {
+    if (object != NULL && (!config_fields_put(object, c, kind->fields, kind->n_fields) ||
+                           !add_gated(object, c) || (c->labels.names != NULL && !add_labels(object, c)))) {
         json_decref(object);
         object = NULL;
     }
@@ -391,8 +346,9 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
 
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b)
 {
-    TRY(config_fields_same(a, b, fields, N_FIELDS));
-    FAIL_IF(bert_config_kind(a) != bert_config_kind(b) || a->first_position != b->first_position, STATUS_DATA,
+    const struct bert_kind *kind = bert_config_kind(a);
+    TRY(config_fields_same(a, b, kind->fields, kind->n_fields));
+    FAIL_IF(kind != bert_config_kind(b) || a->first_position != b->first_position, STATUS_DATA,
             "the kind of BERT, or its first position, is another");
     FAIL_IF(memcmp(a->gated, b->gated, sizeof a->gated) != 0, STATUS_DATA,
             "\"gated_layers\" are others there than here");

@@ -4,8 +4,8 @@
 
 #include "core/json.h"
 #include "core/status.h"
+#include "nn/bert/bert_kind.h"
 #include "nn/label_names.h"
-#include "nn/model_heads.h"
 
 #include <stdint.h>
 
@@ -14,23 +14,6 @@
 enum { BERT_VOCAB_MULTIPLE = 64 };
 
 enum { BERT_CONFIG_MOST_LAYERS = 1024 };
-
-/* A kind of BERT: its equations under names of its own. */
-struct bert_kind {
-    const char *model_type; /* "model_type" of config.json */
-    /* Hugging Face's class of each task: "BertForMaskedLM"; NULL: there is none */
-    const char *classes[MODEL_TASK_TOKEN_CLASSIFICATION + 1];
-    const char *embeddings, *layers, *pooler, *mlm; /* before the names of weights: "bert.embeddings." */
-    const char *word;                               /* the name of the word embeddings */
-    /* heads are RoBERTa's: a classifier of texts has a dense layer of its own in place of the pooler, and
-     * drops in front of that too */
-    bool has_dense_classifier;
-    /* positions are numbered from pad_token_id + 1, so the first rows of their table are no token's */
-    bool counts_behind_padding;
-};
-
-/* Devlin et al. 2018; RoBERTa (Liu et al. 2019, arXiv:1907.11692). */
-extern const struct bert_kind bert_kind, roberta_kind;
 
 struct bert_config {
     const struct bert_kind *kind; /* NULL: bert_kind */
@@ -58,6 +41,7 @@ struct bert_config {
     /* For a classifier (nn/bert/bert_heads.h); other models have the defaults. */
     struct model_labels labels;
     double classifier_dropout; /* hidden_dropout_prob if the file has none */
+    double answer_dropout;     /* in front of scores of answers, which most kinds lack */
 };
 
 /* The values that BERT's "model_type" may have, ended by NULL. */
@@ -69,11 +53,12 @@ const struct bert_kind *bert_config_kind(const struct bert_config *c);
 /* Tokens of the longest text: the rows of the table of positions that tokens have. */
 int64_t bert_config_max_length(const struct bert_config *c);
 
-/* Reads a configuration from a JSON object; `source` names it in messages.  Absent keys get the defaults of
- * Devlin et al.; vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for
+/* Reads a configuration from a JSON object; `source` names it in messages.  Absent keys get the kind's
+ * defaults; vocab_size may be absent or 0, and then the vocabulary file decides.  STATUS_DATA for
  * impossible values, or a model that kiln does not compute.  A warning names unknown keys. */
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source);
-struct status roberta_config_parse(struct bert_config *c, const json_t *object, const char *source);
+struct status bert_config_parse_kind(struct bert_config *c, const struct bert_kind *kind,
+                                     const json_t *object, const char *source);
 
 /* The config.json of a Hugging Face class, e.g. "BertForPreTraining"; the caller json_decref's it.  NULL
  * without memory. */

@@ -2,7 +2,7 @@
  * gradient of E is a sum of two parts: the heads' part comes first in a backward, this one last.
  *
  * Where all of E is here, one op does all of it.  Where peers have a slice of E each, the equation is a
- * column of ops: the exchange of words is inside it. */
+ * column of ops: the exchange of words is inside it.  So it is without S, as DistilBERT is. */
 #include "nn/bert/bert_embed.h"
 
 #include "dev/peers.h"
@@ -21,6 +21,15 @@ const struct weight_row bert_embed_rows[] = {
 _Static_assert(sizeof bert_embed_rows / sizeof bert_embed_rows[0] == BERT_EMBED_N_ROWS,
                "a row for every field");
 
+const struct weight_row distilbert_embed_rows[] = {
+    WEIGHT_MATRIX(word, VOCAB, HIDDEN, NORMAL, BY_WORD, "word_embeddings.weight"),
+    WEIGHT_MATRIX(position, POSITIONS, HIDDEN, NORMAL, WHOLE, "position_embeddings.weight"),
+    WEIGHT_VECTOR(gamma, HIDDEN, ONE, WHOLE, "LayerNorm.weight"),
+    WEIGHT_VECTOR(beta, HIDDEN, ZERO, WHOLE, "LayerNorm.bias"),
+};
+_Static_assert(sizeof distilbert_embed_rows / sizeof distilbert_embed_rows[0] == DISTILBERT_EMBED_N_ROWS,
+               "the declared number");
+
 /* Dropout site far above those of any layer. */
 static const uint32_t SITE_EMBEDDINGS = 0xFFFF0000U;
 
@@ -30,11 +39,12 @@ static struct dropout embedding_dropout(const struct layer_call *call)
 }
 
 void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct layer_form *form,
-                           struct layer_memory m, bool in_slices)
+                           struct layer_memory m, bool in_steps)
 {
     *a = (struct bert_embed_acts){0};
-    a->out = fp8_source_carve(arena, m.fp8, m.dtype, m.n_tokens, form->hidden);
-    if (m.kept || in_slices) {
+    /* the last step may be a dropout, which notes no maxima */
+    a->out = fp8_source_carve(arena, in_steps ? FP8_NONE : m.fp8, m.dtype, m.n_tokens, form->hidden);
+    if (m.kept || in_steps) {
         norm_carve(&a->norm, arena, form, m);
     }
 }
@@ -47,11 +57,19 @@ static void add_tables(struct exec *x, const struct bert_embed_acts *a, const st
     word_table_look_up(x, b, sum, w->word, n_words);
     x->ops->gather_rows(x, a->out, w->position, b->positions);
     x->ops->residual_add(x, sum, sum, a->out);
-    x->ops->gather_rows(x, a->out, w->type, b->fields[TEXT_TYPES]);
-    x->ops->residual_add(x, sum, sum, a->out);
+    if (!tensor_is_null(w->type)) {
+        x->ops->gather_rows(x, a->out, w->type, b->fields[TEXT_TYPES]);
+        x->ops->residual_add(x, sum, sum, a->out);
+    }
 }
 
-static void forward_of_slice(struct exec *x, const struct bert_embed_acts *a,
+/* Whether the equation is a column of ops. */
+static bool is_in_steps(const struct exec *x, const struct bert_embed_weights *w)
+{
+    return peers_size(x) > 1 || tensor_is_null(w->type);
+}
+
+static void forward_in_steps(struct exec *x, const struct bert_embed_acts *a,
                              const struct bert_embed_weights *w, const struct layer_call *call,
                              int64_t n_words)
 {
@@ -69,8 +87,8 @@ void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const s
 {
     const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
-    if (peers_size(x) > 1) {
-        forward_of_slice(x, a, w, call, n_words);
+    if (is_in_steps(x, w)) {
+        forward_in_steps(x, a, w, call, n_words);
         return;
     }
     x->ops->embed(x, a->out, a->norm.sum, a->norm.mean, a->norm.rstd, b->ids, b->fields[TEXT_TYPES],
@@ -78,7 +96,7 @@ void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const s
                   b->row_keys, embedding_dropout(call));
 }
 
-static void backward_of_slice(struct exec *x, tensor dx, const struct bert_embed_weights *g,
+static void backward_in_steps(struct exec *x, tensor dx, const struct bert_embed_weights *g,
                               const struct bert_embed_acts *a, const struct bert_embed_weights *w,
                               const struct layer_call *call, int64_t n_words)
 {
@@ -89,7 +107,9 @@ static void backward_of_slice(struct exec *x, tensor dx, const struct bert_embed
     }
     x->ops->layernorm_backward(x, dx, g->gamma, g->beta, dx, a->norm.sum, a->norm.mean, a->norm.rstd,
                                w->gamma);
-    x->ops->scatter_add_rows(x, g->type, dx, b->fields[TEXT_TYPES]);
+    if (!tensor_is_null(g->type)) {
+        x->ops->scatter_add_rows(x, g->type, dx, b->fields[TEXT_TYPES]);
+    }
     x->ops->scatter_add_rows(x, g->position, dx, b->positions);
     word_table_add_gradients(x, g->word, dx, b->ids, n_words);
 }
@@ -100,8 +120,8 @@ void bert_embed_backward(struct exec *x, tensor dx, const struct bert_embed_weig
 {
     const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
-    if (peers_size(x) > 1) {
-        backward_of_slice(x, dx, g, a, w, call, n_words);
+    if (is_in_steps(x, w)) {
+        backward_in_steps(x, dx, g, a, w, call, n_words);
         return;
     }
     x->ops->embed_backward(x, dx, g->word, g->position, g->type, g->gamma, g->beta, dx, a->norm.sum,

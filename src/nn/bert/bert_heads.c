@@ -1,11 +1,12 @@
 /* The equations, h the last layer's output, E the word embeddings:
  *
  *     z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab (nn/word_head.h)
- *     p = tanh(dropout(h_cls) W_pool^T + b_pool),  NSP logits = p W_nsp^T + b_nsp
- *     [start end] logits = h W_qa^T + b_qa; a softmax over the tokens of each sequence for either
+ *     p = f(dropout(h_cls) W_pool^T + b_pool),  NSP logits = p W_nsp^T + b_nsp
+ *     [start end] logits = dropout(h) W_qa^T + b_qa; a softmax over the tokens of each sequence for either
  *     logits of labels = dropout(r) W^T + b, r a row
  *
- * Only a classifier of RoBERTa's drops from h_cls. */
+ * f is tanh, or max(z, 0) of DistilBERT.  Only a classifier of RoBERTa's drops from h_cls, and only
+ * DistilBERT's answers from h. */
 #include "nn/bert/bert_heads.h"
 
 #include "nn/text_batch_layout.h"
@@ -36,6 +37,16 @@ const struct weight_row roberta_mlm_rows[] = {
     WEIGHT_VECTOR(b_vocab, VOCAB, ZERO, BY_WORD, "bias"),
 };
 _Static_assert(sizeof roberta_mlm_rows / sizeof roberta_mlm_rows[0] == BERT_MLM_N_ROWS,
+               "the declared number");
+
+const struct weight_row distilbert_mlm_rows[] = {
+    WEIGHT_MATRIX(w_t, HIDDEN, HIDDEN, NORMAL, WHOLE, "transform.weight"),
+    WEIGHT_BIAS(b_t, HIDDEN, ZERO, WHOLE, "transform.bias"),
+    WEIGHT_VECTOR(gamma_t, HIDDEN, ONE, WHOLE, "layer_norm.weight"),
+    WEIGHT_VECTOR(beta_t, HIDDEN, ZERO, WHOLE, "layer_norm.bias"),
+    WEIGHT_VECTOR(b_vocab, VOCAB, ZERO, BY_WORD, "projector.bias"),
+};
+_Static_assert(sizeof distilbert_mlm_rows / sizeof distilbert_mlm_rows[0] == BERT_MLM_N_ROWS,
                "the declared number");
 
 const struct weight_row bert_mlm_rows[] = {
@@ -84,6 +95,10 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
     a->dpooled = arena_carve_2d(arena, dtype, b, h);
     a->nsp_logits = arena_carve_2d(arena, vector, b, 2);
     a->dnsp_logits = arena_carve_2d(arena, dtype, b, 2);
+    a->rectifier = (struct rectifier_acts){0};
+    if (bert_config_kind(c)->rectifies) {
+        rectifier_carve(&a->rectifier, arena, dtype, b, h);
+    }
     a->nsp_loss = arena_carve_1d(arena, vector, b);
     a->nsp_correct = arena_carve_1d(arena, DTYPE_I32, b);
 }
@@ -122,20 +137,30 @@ void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor
     op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t, call->form->norm_eps);
 }
 
+static bool has_rectifier(const struct bert_head_acts *a)
+{
+    return !tensor_is_null(a->rectifier.z);
+}
+
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
                      const struct bert_head_weights *w, struct dropout drop, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "pooler", -1);
 
-    /* p = tanh(dropout(h_cls) W_pool^T + b_pool) */
+    /* p = f(dropout(h_cls) W_pool^T + b_pool) */
     tensor cls = read_rows(x, a->cls, h, TEXT_CLS_ROWS, call);
     if (drop.p > 0) {
         op->dropout(x, a->cls, cls, call->stream->fields[TEXT_CLS_KEYS], drop);
         cls = a->cls;
     }
-    op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
-    op->tanh(x, a->pooled, a->pooled);
+    if (has_rectifier(a)) {
+        op->linear(x, a->rectifier.z, cls, w->w_pool, w->b_pool);
+        rectifier_forward(x, a->pooled, &a->rectifier);
+    } else {
+        op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
+        op->tanh(x, a->pooled, a->pooled);
+    }
 }
 
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, const struct bert_head_weights *w)
@@ -178,8 +203,12 @@ void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_
            dcls = rows_in(a->cls, dh, TEXT_CLS_ROWS, call);
     exec_enter(x, "pooler", -1);
 
-    /* p = tanh(dropout(h_cls) W_pool^T + b_pool) */
-    op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
+    /* p = f(dropout(h_cls) W_pool^T + b_pool) */
+    if (has_rectifier(a)) {
+        rectifier_backward(x, a->dpooled, a->dpooled, &a->rectifier);
+    } else {
+        op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
+    }
     op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, cls, call->adds);
     op->linear_backward_input(x, dcls, a->dpooled, w->w_pool, false);
     if (drop.p > 0) {
@@ -217,20 +246,28 @@ const struct weight_row bert_qa_rows[] = {
 };
 _Static_assert(sizeof bert_qa_rows / sizeof bert_qa_rows[0] == BERT_QA_N_ROWS, "a row for every field");
 
-void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype dtype, int64_t n_tokens,
-                        int64_t n_sequences)
+void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, const struct bert_config *c,
+                        struct model_memory memory, int64_t n_tokens, int64_t n_sequences)
 {
-    enum dtype vector = dtype_of_vectors(dtype);
+    enum dtype dtype = memory.dtype, vector = dtype_of_vectors(dtype);
+    a->dropped = memory.kept && c->answer_dropout > 0 ? arena_carve_2d(arena, dtype, n_tokens, c->hidden_size)
+                                                      : NULL_TENSOR;
     a->logits = arena_carve_2d(arena, vector, n_tokens, 2);
     a->dlogits = arena_carve_2d(arena, dtype, n_tokens, 2);
     a->loss = arena_carve_2d(arena, vector, n_sequences, 2);
     a->correct = arena_carve_2d(arena, DTYPE_I32, n_sequences, 2);
 }
 
-void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w)
+void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, const struct bert_head_rows *in,
+                     const struct bert_qa_weights *w)
 {
     exec_enter(x, "QA head", -1);
-    x->ops->linear(x, a->logits, h, w->w_qa, w->b_qa);
+
+    /* [start end] logits = dropout(h) W_qa^T + b_qa */
+    if (in->drop.p > 0) {
+        x->ops->dropout(x, a->dropped, in->rows, in->keys, in->drop);
+    }
+    x->ops->linear(x, a->logits, in->drop.p > 0 ? a->dropped : in->rows, w->w_qa, w->b_qa);
 }
 
 /* A view of a dense matrix as the vector of its elements. */
@@ -251,11 +288,18 @@ void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, ten
 }
 
 void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
-                      const struct bert_qa_acts *a, tensor h, const struct bert_qa_weights *w, bool adds)
+                      const struct bert_qa_acts *a, const struct bert_head_rows *in,
+                      const struct bert_qa_weights *w, bool adds)
 {
     exec_enter(x, "QA head", -1);
-    x->ops->linear_backward_weight(x, g->w_qa, g->b_qa, a->dlogits, h, adds);
+
+    /* [start end] logits = dropout(h) W_qa^T + b_qa */
+    x->ops->linear_backward_weight(x, g->w_qa, g->b_qa, a->dlogits, in->drop.p > 0 ? a->dropped : in->rows,
+                                   adds);
     x->ops->linear_backward_input(x, dh, a->dlogits, w->w_qa, false);
+    if (in->drop.p > 0) {
+        x->ops->dropout(x, dh, dh, in->keys, in->drop);
+    }
 }
 
 /* ---- labels ---- */
@@ -269,14 +313,6 @@ const struct weight_row bert_classifier_rows[] = {
 };
 _Static_assert(sizeof bert_classifier_rows / sizeof bert_classifier_rows[0] == BERT_CLASSIFIER_N_ROWS,
                "a row for every field");
-
-/* Dropout site above those of all layers, the one after that of the embeddings. */
-static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U;
-
-static struct dropout classifier_dropout(const struct layer_call *call, const struct bert_config *c)
-{
-    return (struct dropout){.p = call->training ? c->classifier_dropout : 0, .site = SITE_CLASSIFIER};
-}
 
 void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *arena,
                                 const struct bert_config *c, enum dtype dtype, int64_t n_rows)
@@ -292,12 +328,11 @@ void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *ar
                         : arena_carve_2d(arena, DTYPE_I32, n_rows, c->labels.n);
 }
 
-void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a, tensor rows,
-                             tensor row_keys, const struct bert_classifier_weights *w,
-                             const struct bert_config *c, const struct layer_call *call)
+void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a,
+                             const struct bert_head_rows *in, const struct bert_classifier_weights *w)
 {
     exec_enter(x, "classifier", -1);
-    x->ops->dropout(x, a->dropped, rows, row_keys, classifier_dropout(call, c));
+    x->ops->dropout(x, a->dropped, in->rows, in->keys, in->drop);
     x->ops->linear(x, a->logits, a->dropped, w->w_cls, w->b_cls);
 }
 
@@ -320,13 +355,12 @@ void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classif
 }
 
 void bert_classifier_backward(struct exec *x, tensor drows, const struct bert_classifier_weights *g,
-                              const struct bert_classifier_acts *a, tensor row_keys,
-                              const struct bert_classifier_weights *w, const struct bert_config *c,
-                              const struct layer_call *call)
+                              const struct bert_classifier_acts *a, const struct bert_head_rows *in,
+                              const struct bert_classifier_weights *w, bool adds)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "classifier", -1);
-    op->linear_backward_weight(x, g->w_cls, g->b_cls, a->dlogits, a->dropped, call->adds);
+    op->linear_backward_weight(x, g->w_cls, g->b_cls, a->dlogits, a->dropped, adds);
     op->linear_backward_input(x, drows, a->dlogits, w->w_cls, false);
-    op->dropout(x, drows, drows, row_keys, classifier_dropout(call, c));
+    op->dropout(x, drows, drows, in->keys, in->drop);
 }

@@ -19,14 +19,26 @@ static json_t *to_json(const struct model *m)
     return bert_config_to_json(&bert_of(m)->config, kind_of(m)->classes[m->task]);
 }
 
+/* Whether the pooler's weights are a layer of a classifier of texts. */
+static bool has_dense(const struct model *m)
+{
+    return kind_of(m)->dense != NULL && m->task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
+}
+
+/* Whether the task has the pooler, under either name. */
+static bool has_pooler(const struct model *m)
+{
+    return model_task_has(m->task, MODEL_POOLED) && (has_dense(m) || kind_of(m)->pooler != NULL);
+}
+
 /* ---- activations ---- */
 
 static void carve_input(const struct block_model *m, void *acts, struct arena *arena,
                         struct layer_memory memory)
 {
     struct bert_acts *a = acts;
-    (void)m;
-    bert_embed_carve_acts(&a->embed, arena, &a->stack.form, memory, a->stack.n_slices > 1);
+    bert_embed_carve_acts(&a->embed, arena, &a->stack.form, memory,
+                          a->stack.n_slices > 1 || kind_of(&m->model)->has_no_types);
     a->stack.in = a->embed.out;
 }
 
@@ -62,11 +74,11 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels, a->stack.n_slices);
     }
-    if (model_task_has(task, MODEL_POOLED)) {
+    if (has_pooler(m)) {
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        bert_qa_carve_acts(&a->qa, arena, memory.dtype, sizes->n_tokens, sizes->n_sequences);
+        bert_qa_carve_acts(&a->qa, arena, c, memory, sizes->n_tokens, sizes->n_sequences);
     }
     if (model_task_has_labels(task)) {
         bert_classifier_carve_acts(&a->classifier, arena, c, memory.dtype,
@@ -96,26 +108,36 @@ static void input_forward(const struct model_pass *p)
     bert_embed_forward(p->x, &a->embed, &w, &call, p->model->vocab_size);
 }
 
-/* Dropout site above those of all layers, the one after that of the classifier. */
-static const uint32_t SITE_DENSE = 0xFFFF0002U;
+/* Dropout sites above those of all layers, behind that of the embeddings. */
+static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U, SITE_DENSE = 0xFFFF0002U, SITE_ANSWERS = 0xFFFF0003U;
 
-/* Whether the pooler's weights are a layer of a classifier of texts. */
-static bool has_dense(const struct model *m)
+/* The classifier's rows: those of tokens are `h`, the last layer's output. */
+static struct bert_head_rows classified(const struct model_pass *p, tensor h)
 {
-    return kind_of(m)->has_dense_classifier && m->task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
+    const struct bert_acts *a = p->acts;
+    const struct bert_config *c = &bert_of(p->model)->config;
+    bool tokens = p->model->task == MODEL_TASK_TOKEN_CLASSIFICATION;
+    double drop =
+        tokens && kind_of(p->model)->names_dropouts ? c->hidden_dropout_prob : c->classifier_dropout;
+    return (struct bert_head_rows){
+        .rows = tokens ? h : a->heads.pooled,
+        .keys = tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS],
+        .drop = {.p = p->training ? drop : 0, .site = SITE_CLASSIFIER},
+    };
 }
 
-/* The dropout addresses of the classifier's rows. */
-static tensor keys_of(const struct model_pass *p)
+/* The rows that may be answers, of `h`, the last layer's output. */
+static struct bert_head_rows answering(const struct model_pass *p, tensor h)
 {
-    bool tokens = p->model->task == MODEL_TASK_TOKEN_CLASSIFICATION;
-    return tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS];
+    double drop = bert_of(p->model)->config.answer_dropout;
+    return (struct bert_head_rows){
+        h, p->stream->row_keys, {.p = p->training ? drop : 0, .site = SITE_ANSWERS}};
 }
 
 /* The dropout in front of the dense layer of a classifier of texts, if it has one of its own. */
 static struct dropout dense_dropout(const struct model_pass *p)
 {
-    bool drops = p->training && has_dense(p->model);
+    bool drops = p->training && has_dense(p->model) && kind_of(p->model)->drops_before_dense;
     return (struct dropout){.p = drops ? bert_of(p->model)->config.classifier_dropout : 0,
                             .site = SITE_DENSE};
 }
@@ -130,19 +152,19 @@ static void heads_begin(const struct model_pass *p, const struct layer_call *cal
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_transform(p->x, &a->heads, h, &w->heads, call);
     }
-    if (model_task_has(task, MODEL_POOLED)) {
+    if (has_pooler(p->model)) {
         bert_heads_pool(p->x, &a->heads, h, &w->heads, dense_dropout(p), call);
     }
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_forward(p->x, &a->heads, &w->heads);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        bert_qa_forward(p->x, &a->qa, h, &w->qa);
+        struct bert_head_rows in = answering(p, h);
+        bert_qa_forward(p->x, &a->qa, &in, &w->qa);
     }
     if (model_task_has_labels(task)) {
-        bool tokens = task == MODEL_TASK_TOKEN_CLASSIFICATION;
-        bert_classifier_forward(p->x, &a->classifier, tokens ? h : a->heads.pooled, keys_of(p),
-                                &w->classifier, &bert_of(p->model)->config, call);
+        struct bert_head_rows in = classified(p, h);
+        bert_classifier_forward(p->x, &a->classifier, &in, &w->classifier);
     }
 }
 
@@ -207,29 +229,29 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
-    const struct bert_config *c = &bert_of(p->model)->config;
     enum model_task task = p->model->task;
     tensor h = block_model_output(a, p->model->n_layers - 1);
+    struct bert_head_rows answers = answering(p, h), labelled = classified(p, h);
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
+        bert_qa_backward(p->x, dx, &g->qa, &a->qa, &answers, &w->qa, p->adds);
         return;
     }
     if (task == MODEL_TASK_TOKEN_CLASSIFICATION) {
-        bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, c,
-                                 call);
+        bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, &labelled, &w->classifier,
+                                 call->adds);
         return;
     }
     if (call->picks == NULL) {
         p->x->ops->fill(p->x, dx, 0);
     }
     if (task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
-        bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
-                                 &w->classifier, c, call);
+        bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, &labelled,
+                                 &w->classifier, call->adds);
     }
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, call);
     }
-    if (model_task_has(task, MODEL_POOLED)) {
+    if (has_pooler(p->model)) {
         bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, dense_dropout(p), call);
     }
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
@@ -243,8 +265,10 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
     const struct bert_weights *g = p->grads;
     struct layer_call call = block_model_call(p, p->model->n_layers - 1);
     if (vector_head_is_of(p->model)) { /* the pooler has no part in it */
-        p->x->ops->fill(p->x, g->heads.w_pool, 0);
-        p->x->ops->fill(p->x, g->heads.b_pool, 0);
+        if (has_pooler(p->model)) {
+            p->x->ops->fill(p->x, g->heads.w_pool, 0);
+            p->x->ops->fill(p->x, g->heads.b_pool, 0);
+        }
         vector_head_learn(p, dx, &a->vectors);
         return;
     }
@@ -321,28 +345,6 @@ static struct batch_field label_field(const struct bert_config *c, enum model_ta
     return f;
 }
 
-#define WEIGHTS struct block_weights
-
-/* The feed-forward input keeps the uniform initialisation of the replaced scripts (docs/quirks.md,
- * "LinearActivation"). */
-static const struct weight_row bert_layer_rows[] = {
-    WEIGHT_MATRIX(attention.w_qkv, HIDDEN, HIDDEN, NORMAL, BY_HEAD, "attention.self.query.weight",
-                  "attention.self.key.weight", "attention.self.value.weight"),
-    WEIGHT_BIAS(attention.b_qkv, HIDDEN, ZERO, BY_HEAD, "attention.self.query.bias",
-                "attention.self.key.bias", "attention.self.value.bias"),
-    WEIGHT_MATRIX(attention.w_o, HIDDEN, HIDDEN, NORMAL, BY_COL, "attention.output.dense.weight"),
-    WEIGHT_VECTOR(attention.b_o, HIDDEN, ZERO, WHOLE, "attention.output.dense.bias"),
-    WEIGHT_VECTOR(norm_1.gamma, HIDDEN, ONE, WHOLE, "attention.output.LayerNorm.weight"),
-    WEIGHT_VECTOR(norm_1.beta, HIDDEN, ZERO, WHOLE, "attention.output.LayerNorm.bias"),
-    WEIGHT_MATRIX(ff.w_1, FEED_FORWARD, HIDDEN, UNIFORM, BY_ROW, "intermediate.dense.weight"),
-    WEIGHT_BIAS(ff.b_1, FEED_FORWARD, UNIFORM, BY_ROW, "intermediate.dense.bias"),
-    WEIGHT_MATRIX(ff.w_2, HIDDEN, FEED_FORWARD, NORMAL, BY_COL, "output.dense.weight"),
-    WEIGHT_VECTOR(ff.b_2, HIDDEN, ZERO, WHOLE, "output.dense.bias"),
-    WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, WHOLE, "output.LayerNorm.weight"),
-    WEIGHT_VECTOR(norm_2.beta, HIDDEN, ZERO, WHOLE, "output.LayerNorm.bias"),
-};
-_Static_assert(sizeof bert_layer_rows / sizeof bert_layer_rows[0] == BLOCK_N_ROWS, "a row for every field");
-
 static struct block_part part(const struct weight_row *rows, int n_rows, const char *prefix, int64_t layer,
                               size_t place)
 {
@@ -351,26 +353,25 @@ static struct block_part part(const struct weight_row *rows, int n_rows, const c
 
 #define PLACE(field) offsetof(struct bert_weights, field)
 
-/* The heads of words and of labels, whose names are RoBERTa's or BERT's. */
+/* The heads of words and of labels, whose names are the kind's. */
 static void add_named_heads(struct block_model *b)
 {
     enum model_task task = b->model.task;
     int64_t heads = b->model.n_layers;
     const struct bert_kind *kind = kind_of(&b->model);
-    if (model_task_has(task, MODEL_POOLED)) {
-        block_model_add(
-            b, has_dense(&b->model)
-                   ? part(bert_dense_rows, BERT_POOLER_N_ROWS, "classifier.dense.", heads, PLACE(heads))
-                   : part(bert_pooler_rows, BERT_POOLER_N_ROWS, kind->pooler, heads, PLACE(heads)));
+    if (has_pooler(&b->model)) {
+        block_model_add(b,
+                        has_dense(&b->model)
+                            ? part(bert_dense_rows, BERT_POOLER_N_ROWS, kind->dense, heads, PLACE(heads))
+                            : part(bert_pooler_rows, BERT_POOLER_N_ROWS, kind->pooler, heads, PLACE(heads)));
     }
     if (model_task_has(task, MODEL_WORD_LOGITS)) {
-        block_model_add(b, part(kind->has_dense_classifier ? roberta_mlm_rows : bert_mlm_rows,
-                                BERT_MLM_N_ROWS, kind->mlm, heads, PLACE(heads)));
+        block_model_add(b, part(kind->mlm_rows, BERT_MLM_N_ROWS, kind->mlm, heads, PLACE(heads)));
     }
     if (model_task_has_labels(task)) {
-        block_model_add(b, part(bert_classifier_rows, BERT_CLASSIFIER_N_ROWS,
-                                has_dense(&b->model) ? "classifier.out_proj." : "classifier.", heads,
-                                PLACE(classifier)));
+        block_model_add(b,
+                        part(bert_classifier_rows, BERT_CLASSIFIER_N_ROWS,
+                             has_dense(&b->model) ? kind->scores : "classifier.", heads, PLACE(classifier)));
     }
 }
 
@@ -450,9 +451,9 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
         .config = *config,
     };
     block_model_size(&b.blocks, bert_config_padded_vocab(config));
-    block_model_add(&b.blocks, part(bert_embed_rows, BERT_EMBED_N_ROWS, kind->embeddings, MODEL_INPUT_LAYER,
+    block_model_add(&b.blocks, part(kind->embed_rows, kind->n_embed_rows, kind->embeddings, MODEL_INPUT_LAYER,
                                     PLACE(embed)));
-    block_model_add(&b.blocks, part(bert_layer_rows, BLOCK_N_ROWS, kind->layers, BLOCK_EVERY_LAYER, 0));
+    block_model_add(&b.blocks, part(kind->layer_rows, BLOCK_N_ROWS, kind->layers, BLOCK_EVERY_LAYER, 0));
     add_heads(&b.blocks);
     add_measures(&b.blocks.model);
     return b;

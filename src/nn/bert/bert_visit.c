@@ -18,8 +18,12 @@ static struct module_path module_path(const struct model *m, int64_t layer, cons
     return p;
 }
 
-static const char *const qkv_modules[] = {"attention.self.query", "attention.self.key",
-                                          "attention.self.value"};
+static const struct bert_kind *kind_of(const struct model *m)
+{
+    return bert_config_kind(&((const struct bert_model *)m)->config);
+}
+
+static const enum bert_module qkv_modules[] = {BERT_MODULE_QUERY, BERT_MODULE_KEY, BERT_MODULE_VALUE};
 
 /* Columns of the product of queries, keys and values; null if it is null. */
 static tensor third_of(tensor qkv, int i)
@@ -78,17 +82,18 @@ static tensor whole(const struct bert_acts *a, tensor logits)
 
 static void visit_layer(const struct block_acts *l, const struct visiting *v)
 {
+    const char *const *modules = kind_of(v->model)->modules;
     v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->attention.qkv);
     for (int i = 0; i < 3; i++) {
-        v->visitor(v->context, NULL, module_path(v->model, v->layer, qkv_modules[i]).text, BATCH_OF_TOKENS,
-                   third_of(l->attention.qkv, i));
+        v->visitor(v->context, NULL, module_path(v->model, v->layer, modules[qkv_modules[i]]).text,
+                   BATCH_OF_TOKENS, third_of(l->attention.qkv, i));
     }
-    v->visitor(v->context, "attention", module_path(v->model, v->layer, "attention.self").text,
+    v->visitor(v->context, "attention", module_path(v->model, v->layer, modules[BERT_MODULE_ATTENTION]).text,
                BATCH_OF_TOKENS, l->attention.heads);
-    visit_parts(v, "attention output", "attention.output", l->h_2);
-    visit_parts(v, "intermediate", "intermediate", l->ff.act);
+    visit_parts(v, "attention output", modules[BERT_MODULE_ATTENTION_OUTPUT], l->h_2);
+    visit_parts(v, "intermediate", modules[BERT_MODULE_INTERMEDIATE], l->ff.act);
     visit_parts(v, "output before LayerNorm", NULL, l->norm_2.sum);
-    visit_parts(v, "output", "output", l->out);
+    visit_parts(v, "output", modules[BERT_MODULE_OUTPUT], l->out);
 }
 
 /* The path of a module whose weights' names begin with `prefix`. */
@@ -99,9 +104,11 @@ static struct module_path without_dot(const char *prefix)
     return p;
 }
 
-static const struct bert_kind *kind_of(const struct model *m)
+/* The path of the pooler, or of what has its place. */
+static struct module_path pooler_path(const struct model *m)
 {
-    return bert_config_kind(&((const struct bert_model *)m)->config);
+    const struct bert_kind *kind = kind_of(m);
+    return kind->pooler != NULL ? without_dot(kind->pooler) : without_dot(kind->dense);
 }
 
 void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor, void *context)
@@ -114,8 +121,7 @@ void bert_visit(const struct model *m, const void *acts, int64_t layer, model_vi
     } else if (layer == m->n_layers) {
         visitor(context, "MLM logits", without_dot(kind->mlm).text, BATCH_OF_LABELS,
                 whole(a, a->heads.words.all_logits));
-        visitor(context, "pooled output", without_dot(kind->pooler).text, BATCH_OF_SEQUENCES,
-                a->heads.pooled);
+        visitor(context, "pooled output", pooler_path(m).text, BATCH_OF_SEQUENCES, a->heads.pooled);
         visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
         visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
         visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
@@ -140,6 +146,7 @@ static void visit_gradient_parts(const struct model *m, const struct bert_acts *
 void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
                           model_gradient_visitor *visitor, void *context)
 {
+    const char *const *modules = kind_of(m)->modules;
     const struct bert_acts *a = acts;
     enum batch_rows rows = bert_acts_classified(m->task);
     if (layer == m->n_layers) {
@@ -150,11 +157,12 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
         visitor(context, "classifier", rows, false, a->classifier.dlogits);
         visit_gradient_parts(m, a, layer - 1, "", dx, visitor, context);
     } else if (layer != MODEL_INPUT_LAYER) {
-        visit_gradient_parts(m, a, layer, "intermediate.dense", a->stack.scratch.dff, visitor, context);
-        visitor(context, module_path(m, layer, "attention.self").text, BATCH_OF_TOKENS, false,
+        visit_gradient_parts(m, a, layer, modules[BERT_MODULE_INTERMEDIATE_PRODUCT], a->stack.scratch.dff,
+                             visitor, context);
+        visitor(context, module_path(m, layer, modules[BERT_MODULE_ATTENTION]).text, BATCH_OF_TOKENS, false,
                 a->stack.scratch.dheads);
         for (int i = 0; i < 3; i++) {
-            visitor(context, module_path(m, layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
+            visitor(context, module_path(m, layer, modules[qkv_modules[i]]).text, BATCH_OF_TOKENS, false,
                     third_of(a->stack.scratch.dqkv, i));
         }
         visitor(context, module_path(m, layer, "").text, BATCH_OF_TOKENS, true, dx);

@@ -1,6 +1,6 @@
-/* RoBERTa's model directories, as `transformers` writes them (tests/golden/make_roberta.py): its tokenizer's
- * ids, its outputs, and what kiln writes, which has the same outputs and is the same when it is written
- * again. */
+/* Model directories of RoBERTa, XLM-R, CamemBERT and DistilBERT as `transformers` writes them
+ * (tests/golden/make_bert_kinds.py): their outputs, RoBERTa's ids, and what kiln writes, which has the same
+ * configuration and outputs, and is the same when it is written again. */
 #include "test.h"
 
 #include "data/encoded_texts.h"
@@ -20,6 +20,14 @@ static const struct {
              {"answers", MODEL_TASK_QUESTION_ANSWERING},
              {"encoder", MODEL_TASK_ENCODER}};
 enum { N_CASES = sizeof cases / sizeof cases[0] };
+
+static const struct {
+    const char *name;
+    const struct model_family *family;
+} kinds[] = {{"roberta", &roberta_family},
+             {"xlm_roberta", &xlm_roberta_family},
+             {"camembert", &camembert_family},
+             {"distilbert", &distilbert_family}};
 
 static struct safetensors golden;
 static char directory[128];
@@ -88,7 +96,7 @@ static void expect_golden(const struct model_outputs *o, const char *name)
 }
 
 /* Reads a directory, compares its outputs, and writes the model to `to`, unless that is NULL. */
-static void read_and_write(const char *from, const char *to, int k)
+static void read_and_write(const struct model_family *family, const char *from, const char *to, int k)
 {
     struct model_dir m;
     struct model_outputs o;
@@ -97,7 +105,7 @@ static void read_and_write(const char *from, const char *to, int k)
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
                                 read_tensor("lengths", DTYPE_I32).data};
     EXPECT_OK(model_dir_open(&m, path_of(from, "")));
-    EXPECT(m.family == &roberta_family && m.task == cases[k].task && m.max_length == ids.dims[1],
+    EXPECT(m.family == family && m.task == cases[k].task && m.max_length == ids.dims[1],
            "%s is a %s of %lld tokens", from, m.family->class_of(m.task), (long long)m.max_length);
     EXPECT_OK(model_outputs_compute(&o, &m, m.task, &in));
     expect_golden(&o, cases[k].name);
@@ -124,6 +132,29 @@ static void read_and_write(const char *from, const char *to, int k)
     model_outputs_fini(&o);
     outputs_input_fini(&in);
     model_dir_close(&m);
+}
+
+/* Every key of the configuration of `transformers` that kiln writes too has the same value; and those of the
+ * kind are written. */
+static void expect_same_config(const char *name)
+{
+    json_t *theirs, *ours, *value;
+    const char *key;
+    int n_same = 0;
+    EXPECT_OK(json_read_object(&theirs, path_of(name, "config.json")));
+    EXPECT_OK(json_read_object(&ours, path_of("saved", "config.json")));
+    json_object_foreach(theirs, key, value)
+    {
+        const json_t *own = json_object_get(ours, key);
+        bool is_number = json_is_number(value) && json_is_number(own);
+        EXPECT(own == NULL || json_equal(own, value) ||
+                   (is_number && json_number_value(own) == json_number_value(value)),
+               "%s: %s differs", name, key);
+        n_same += own != NULL;
+    }
+    EXPECT(json_object_get(ours, "model_type") != NULL && n_same >= 14, "%s: %d keys", name, n_same);
+    json_decref(theirs);
+    json_decref(ours);
 }
 
 static void expect_same_file(const char *name)
@@ -194,24 +225,36 @@ static void test_ids(const char *from)
     model_dir_close(&m);
 }
 
-int main(void)
+static void test_kind(const char *name, const struct model_family *family)
 {
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/tests/golden/%s.safetensors", KILN_SOURCE_DIR, name);
+    EXPECT_OK(safetensors_open(&golden, path));
     const char *parent = getenv("TMPDIR");
-    EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/roberta.safetensors"));
-    snprintf(directory, sizeof directory, "%s/kiln_roberta_XXXXXX", parent == NULL ? "/tmp" : parent);
+    snprintf(directory, sizeof directory, "%s/kiln_kinds_XXXXXX", parent == NULL ? "/tmp" : parent);
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     for (int k = 0; k < N_CASES; k++) {
         unpack(cases[k].name, cases[k].name);
         unpack("tokenizer", cases[k].name);
-        read_and_write(cases[k].name, "saved", k);
-        read_and_write("saved", "again", k);
+        read_and_write(family, cases[k].name, "saved", k);
+        expect_same_config(cases[k].name);
+        read_and_write(family, "saved", "again", k);
         expect_same_file("config.json");
         expect_same_file("model.safetensors");
         expect_same_file("tokenizer_config.json");
     }
-    test_ids("masked_lm");
-    test_ids("saved");
+    if (safetensors_find(&golden, "TEXTS") != NULL) {
+        test_ids("masked_lm");
+        test_ids("saved");
+    }
     EXPECT_OK(file_remove_tree(directory));
     safetensors_close(&golden);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        test_kind(kinds[i].name, kinds[i].family);
+    }
     return 0;
 }

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         check_round_trip(&t);
         tokenizer_json_fini(&t);
     }
-    if (!failed(tokenizer_config_parse(&c, (const char *)bytes, n, true, "input"))) {
+    if (!failed(tokenizer_config_parse(&c, (const char *)bytes, n, TOKENIZER_CLASS_ANY, "input"))) {
         CHECK(c.model_max_length >= 1, "%lld tokens", (long long)c.model_max_length);
     }
     return 0;

@@ -65,6 +65,7 @@ zlib.h       src/io/gzip_stream.c|src/io/deflate_blocks.c
 bzlib.h      src/io/bzip2_block.c
 expat.h      src/corpus/dump_source.c
 utf8proc.h   src/text/
+pcre2.h      src/text/split_regex.c
 iconv.h      src/text/encoding.c
 mpi.h        src/dist/mpi/
 microhttpd.h src/http/http_mhd.c

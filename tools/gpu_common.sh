@@ -18,7 +18,7 @@ build_for_gpu()
     fi
     # shellcheck disable=SC2086 # names of targets
     cmake -S . -B "$1" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF \
-        -DKILN_CURL=OFF -DKILN_ARCHIVE=OFF -DKILN_MICROHTTPD=OFF -DKILN_MPI=OFF -DKILN_EMULATE_CUDA=OFF \
+        -DKILN_CURL=OFF -DKILN_ARCHIVE=OFF -DKILN_MICROHTTPD=OFF -DKILN_PCRE2=OFF -DKILN_MPI=OFF -DKILN_EMULATE_CUDA=OFF \
         -DCMAKE_C_FLAGS="-ffunction-sections -fdata-sections" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--gc-sections "${@:2}" &&
         cmake --build "$1" --target kiln_program kiln_cuda $gpu_programs
 }

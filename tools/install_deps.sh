@@ -15,11 +15,11 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     cat >&2 <<'TEXT'
 there is no apt-get here: install these packages, then run again
   dnf install gcc gcc-c++ cmake ninja-build pkgconf-pkg-config jansson-devel utf8proc-devel zlib-devel bzip2-devel expat-devel
-    and, for more speed and files: onednn-devel openblas-devel hdf5-devel libarchive-devel libmicrohttpd-devel libcurl-devel openmpi-devel
+    and, for more speed and files: onednn-devel openblas-devel hdf5-devel libarchive-devel libmicrohttpd-devel pcre2-devel libcurl-devel openmpi-devel
   pacman -S gcc cmake ninja pkgconf jansson libutf8proc zlib bzip2 expat
-    and, for more speed and files: onednn openblas hdf5 libarchive libmicrohttpd curl openmpi
+    and, for more speed and files: onednn openblas hdf5 libarchive libmicrohttpd pcre2 curl openmpi
   brew install gcc cmake ninja pkgconf jansson utf8proc zlib bzip2 expat, then CC=gcc-15 make
-    and, for more speed and files: onednn openblas hdf5 libarchive libmicrohttpd curl open-mpi
+    and, for more speed and files: onednn openblas hdf5 libarchive libmicrohttpd pcre2 curl open-mpi
 TEXT
     [ $# -eq 0 ] || echo "and what provides: $*" >&2
     finds_required && exit
@@ -27,7 +27,7 @@ TEXT
 fi
 
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev libbz2-dev libexpat1-dev)
-optional=(libdnnl-dev libopenblas-dev libhdf5-dev libarchive-dev libmicrohttpd-dev libopenmpi-dev openmpi-bin g++)
+optional=(libdnnl-dev libopenblas-dev libhdf5-dev libarchive-dev libmicrohttpd-dev libpcre2-dev libopenmpi-dev openmpi-bin g++)
 # one flavour of libcurl excludes the others
 dpkg-query -W -f='${Status}\n' 'libcurl4-*-dev' 2>/dev/null | grep 'install ok installed' >/dev/null ||
     optional+=(libcurl4-openssl-dev)

@@ -10,7 +10,7 @@ import sys
 
 LICENCES = {"jansson": "MIT", "utf8proc": "MIT", "zlib": "Zlib", "bzip2": "bzip2-1.0.6", "expat": "MIT", "oneDNN": "Apache-2.0",
             "HDF5": "BSD-3-Clause", "openblas": "BSD-3-Clause", "libcurl": "curl", "libarchive": "BSD-2-Clause",
-            "libmicrohttpd": "LGPL-2.1-or-later"}
+            "libmicrohttpd": "LGPL-2.1-or-later", "libpcre2-8": "BSD-3-Clause"}
 
 
 def package(name, version, licence, **more):

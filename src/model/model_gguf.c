@@ -95,11 +95,14 @@ static struct status put_tokenizer(struct gguf_writer *w, const struct model_dir
     const struct bpe *bpe = bpe_tokenizer_view(c->tokenizer);
     FAIL_IF(bpe == NULL, STATUS_UNAVAILABLE, "kiln writes GGUF with byte-level BPE, not with %s",
             c->tokenizer->kind->name);
+    FAIL_IF(bpe->gguf_name == NULL, STATUS_UNAVAILABLE,
+            "llama.cpp has no name for the pre_tokenizer of this tokenizer that kiln knows, so kiln writes "
+            "no GGUF");
     const struct bpe_merge **by_rank = bpe_merges_by_rank(&bpe->merges);
     struct buf room = {0};
     FAIL_IF(by_rank == NULL, STATUS_MEMORY, "out of memory for the merges of a tokenizer");
     gguf_put_text(w, "tokenizer.ggml.model", BPE_GGUF_MODEL);
-    gguf_put_text(w, "tokenizer.ggml.pre", bpe_pattern_gguf_name(bpe->pattern));
+    gguf_put_text(w, "tokenizer.ggml.pre", bpe->gguf_name);
     put_pieces(w, c->tokenizer, &room);
     put_merges(w, &bpe->merges, by_rank, &room);
     put_specials(w, c->tokenizer);

@@ -17,9 +17,17 @@ struct bpe_entry {
 
 enum { FEW_BYTES = 40 }; /* a piece of at most so many is scanned for its merges */
 
+void bpe_fini(struct bpe *bpe)
+{
+    bpe_merges_fini(&bpe->merges);
+    pre_split_fini(&bpe->split);
+    *bpe = (struct bpe){0};
+}
+
 struct status bpe_scratch_init(struct bpe_scratch *s, const struct bpe *bpe)
 {
     *s = (struct bpe_scratch){.bpe = bpe};
+    TRY(bpe->split.has_regex ? split_regex_scratch_create(&s->regex) : status_ok());
     return word_cache_init(&s->cache, WORD_CACHE_PIECE_BITS)
                ? status_ok()
                : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
@@ -29,6 +37,9 @@ void bpe_scratch_fini(struct bpe_scratch *s)
 {
     word_cache_fini(&s->cache);
     id_list_fini(&s->piece);
+    split_regex_scratch_destroy(s->regex);
+    normal_text_fini(&s->normal);
+    unicode_form_room_fini(&s->room);
     free(s->parts);
     free(s->heap);
     *s = (struct bpe_scratch){0};
@@ -227,6 +238,13 @@ static struct status merge_short(struct bpe_scratch *s, const char *piece, size_
 
 /* ---- texts ---- */
 
+/* Whether the piece is one token because the vocabulary has it. */
+static bool takes_whole(struct bpe_scratch *s, const char *piece, size_t n)
+{
+    int32_t id = s->bpe->ignores_merges ? bpe_merges_id(&s->bpe->merges, piece, n) : -1;
+    return id >= 0 && id_list_append(&s->piece, id);
+}
+
 /* Sets *ids and *n_ids to those of a piece, until the next call.  The cache takes no NUL. */
 static struct status encode_piece(struct bpe_scratch *s, const char *piece, size_t n, const int32_t **ids,
                                   size_t *n_ids)
@@ -237,7 +255,9 @@ static struct status encode_piece(struct bpe_scratch *s, const char *piece, size
         return status_ok();
     }
     s->piece.n = 0;
-    TRY(n <= FEW_BYTES ? merge_short(s, piece, n) : merge_long(s, piece, n));
+    TRY(takes_whole(s, piece, n) ? status_ok()
+        : n <= FEW_BYTES         ? merge_short(s, piece, n)
+                                 : merge_long(s, piece, n));
     if (cached) {
         word_cache_add(&s->cache, piece, n, s->piece.ids, s->piece.n);
     }
@@ -317,7 +337,8 @@ static struct status append_piece(struct bpe_scratch *s, struct id_list *out, co
     return status_ok();
 }
 
-struct status bpe_encode_ids(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n)
+/* By one of the two patterns. */
+static struct status encode_by_pattern(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n)
 {
     struct quick_piece pieces[QUICK_PIECES];
     struct tail tail;
@@ -339,21 +360,83 @@ struct status bpe_encode_ids(struct bpe_scratch *s, struct id_list *out, const c
     return status_ok();
 }
 
+/* Where the pieces of a text go. */
+struct id_sink {
+    struct bpe_scratch *scratch;
+    struct id_list *out;
+};
+
+static struct status take_piece(void *self, const char *text, size_t begin, size_t end)
+{
+    const struct id_sink *sink = self;
+    return append_piece(sink->scratch, sink->out, text + begin, end - begin);
+}
+
+static struct status encode_by_steps(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n)
+{
+    struct id_sink ids = {s, out};
+    const struct pre_split_sink sink = {take_piece, &ids};
+    return pre_split_each(&s->bpe->split, s->regex, text, n, &sink);
+}
+
+/* The text in its normal form, in the scratch; the text itself where it needs none. */
+static struct status normalize(struct bpe_scratch *s, struct normal_text *t, bool keeps_origins)
+{
+    if (!s->bpe->has_form || unicode_form_is_plain(s->bpe->form, t->bytes, t->n)) {
+        return status_ok();
+    }
+    normal_text_clear(&s->normal, keeps_origins);
+    unicode_form_apply(&s->normal, &s->room, s->bpe->form, t);
+    *t = s->normal;
+    return normal_text_status(t);
+}
+
+struct status bpe_encode_ids(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n)
+{
+    struct normal_text t = {.bytes = (char *)text, .n = n};
+    TRY(normalize(s, &t, false));
+    return s->bpe->pattern == BPE_SPLITS ? encode_by_steps(s, out, t.bytes, t.n)
+                                         : encode_by_pattern(s, out, t.bytes, t.n);
+}
+
+struct token_sink {
+    struct bpe_scratch *scratch;
+    struct token_list *out;
+    const struct normal_text *text;
+};
+
+/* Appends the tokens of a piece, with their places in the original text. */
+static struct status take_tokens(void *self, const char *text, size_t begin, size_t end)
+{
+    const struct token_sink *sink = self;
+    const int32_t *ids;
+    size_t n_ids, start = begin;
+    TRY(encode_piece(sink->scratch, text + begin, end - begin, &ids, &n_ids));
+    for (size_t i = 0; i < n_ids; i++) {
+        size_t n_bytes;
+        bpe_merges_piece(&sink->scratch->bpe->merges, ids[i], &n_bytes);
+        struct token token = {ids[i], normal_text_origin(sink->text, start),
+                              normal_text_origin(sink->text, start + n_bytes)};
+        if (!token_list_append(sink->out, token)) {
+            return out_of_memory(end - begin);
+        }
+        start += n_bytes;
+    }
+    return status_ok();
+}
+
 struct status bpe_encode(struct bpe_scratch *s, struct token_list *out, const char *text, size_t n)
 {
-    for (size_t at = 0, end; at < n; at = end) {
-        const int32_t *ids;
-        size_t n_ids, start = at;
-        end = bpe_split_end(s->bpe->pattern, text, n, at);
-        TRY(encode_piece(s, text + at, end - at, &ids, &n_ids));
-        for (size_t i = 0; i < n_ids; i++) {
-            size_t n_bytes;
-            bpe_merges_piece(&s->bpe->merges, ids[i], &n_bytes);
-            if (!token_list_append(out, (struct token){ids[i], start, start + n_bytes})) {
-                return out_of_memory(n);
-            }
-            start += n_bytes;
-        }
+    struct normal_text t = {.bytes = (char *)text, .n = n};
+    TRY(normalize(s, &t, true));
+    struct token_sink tokens = {s, out, &t};
+    const struct pre_split_sink sink = {take_tokens, &tokens};
+    if (s->bpe->pattern == BPE_SPLITS) {
+        return pre_split_each(&s->bpe->split, s->regex, t.bytes, t.n, &sink);
+    }
+    for (size_t at = 0, end; at < t.n; at = end) {
+        end = bpe_split_end(s->bpe->pattern, t.bytes, t.n, at);
+        TRY(take_tokens(&tokens, t.bytes, at, end));
     }
     return status_ok();
 }

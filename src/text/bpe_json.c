@@ -1,13 +1,10 @@
 #include "text/bpe_json.h"
 
+#include "core/hash.h"
 #include "text/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-/* The regular expressions of bpe_split.h as tokenizer.json writes them. */
-static const char gpt2_pattern[] =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-static const char bloom_pattern[] = " ?[^(\\s|[.,!?…。，、।۔،])]+";
 
 /* ---- merges.txt ---- */
 
@@ -61,7 +58,7 @@ static bool is_type(const json_t *part, const char *wanted)
 static struct status check_neutral(const json_t *model, const char *source)
 {
     static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
-                                       "byte_fallback", "ignore_merges"};
+                                       "byte_fallback"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(model, keys[i]);
         bool is_neutral = value == NULL || json_is_null(value) || json_is_false(value) ||
@@ -75,62 +72,76 @@ static struct status check_neutral(const json_t *model, const char *source)
     return status_ok();
 }
 
-/* ByteLevel, which also splits by GPT-2's pattern unless "use_regex" is false. */
-static struct status read_byte_level(bool *splits, const json_t *part, const char *source)
+/* The names that llama.cpp has for steps in front of ByteLevel, by their expression; NULL: it has none. */
+static const char *find_gguf_name(const json_t *pre_tokenizer, const struct bpe *bpe)
 {
-    bool prefix = false;
-    *splits = true;
-    TRY(json_get_bool(part, source, "add_prefix_space", false, &prefix));
-    TRY(json_get_bool(part, source, "use_regex", false, splits));
-    return prefix ? status_error(STATUS_DATA,
-                                 "%s: \"add_prefix_space\" is true, but kiln supports only false: it puts no "
-                                 "space before a text",
-                                 source)
-                  : status_ok();
+    static const char begin[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}";
+    static const char end[] = "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+    const json_t *step = json_array_get(json_object_get(pre_tokenizer, "pretokenizers"), 0);
+    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+    const struct pre_split *p = &bpe->split;
+    if (bpe->pattern != BPE_SPLITS) {
+        return bpe_pattern_gguf_name(bpe->pattern);
+    }
+    if (p->n == 2 && p->steps[0].kind == PRE_SPLIT_DIGIT && p->steps[1].kind == PRE_SPLIT_GPT2) {
+        return "smollm";
+    }
+    size_t n = regex == NULL ? 0 : strlen(regex);
+    if (p->n != 1 || n < sizeof begin + sizeof end - 2 || memcmp(regex, begin, sizeof begin - 1) != 0 ||
+        strcmp(regex + n - (sizeof end - 1), end) != 0) {
+        return NULL;
+    }
+    const char *between = regex + sizeof begin - 1;
+    size_t n_between = n - (sizeof begin + sizeof end - 2);
+    return n_between == 0                                       ? "qwen2"
+           : n_between != 5 || memcmp(between, "{1,3}", 5) != 0 ? NULL
+           : bpe->ignores_merges                                ? "llama-bpe"
+                                                                : "dbrx";
 }
 
-static struct status read_split(enum bpe_pattern *pattern, const json_t *part, const char *source)
+/* A single step that is one of the two patterns is the pattern. */
+static struct status read_pre_tokenizer(struct bpe *bpe, const json_t *part, const char *source)
 {
-    const char *regex = "", *behavior = "";
-    bool invert = false;
-    TRY(json_get_string(json_object_get(part, "pattern"), source, "Regex", true, &regex));
-    TRY(json_get_string(part, source, "behavior", true, &behavior));
-    TRY(json_get_bool(part, source, "invert", false, &invert));
-    bool is_gpt2 = strcmp(regex, gpt2_pattern) == 0;
-    *pattern = is_gpt2 ? BPE_GPT2 : BPE_BLOOM;
-    FAIL_IF(invert || strcmp(behavior, "Isolated") != 0 || (!is_gpt2 && strcmp(regex, bloom_pattern) != 0),
-            STATUS_DATA,
-            "%s: the pre_tokenizer splits by '%.200s', but kiln knows only the patterns of GPT-2 and BLOOM, "
-            "with the behavior Isolated",
-            source, regex);
+    TRY(pre_split_read(&bpe->split, part, source));
+    enum pre_split_kind first = bpe->split.steps[0].kind;
+    bool is_one = bpe->split.n == 1 && (first == PRE_SPLIT_GPT2 || first == PRE_SPLIT_BLOOM);
+    bpe->pattern = !is_one ? BPE_SPLITS : first == PRE_SPLIT_GPT2 ? BPE_GPT2 : BPE_BLOOM;
+    bpe->gguf_name = find_gguf_name(part, bpe);
     return status_ok();
 }
 
-static struct status refuse_splitting(const char *source)
+static struct status read_normalizer(struct bpe *bpe, const json_t *part, const char *source)
 {
-    return status_error(STATUS_DATA,
-                        "%s: the pre_tokenizer must be ByteLevel, or a Sequence of Split and ByteLevel with "
-                        "\"use_regex\": false",
-                        source);
+    static const char *const names[] = {[UNICODE_NFC] = "NFC", [UNICODE_NFD] = "NFD"};
+    const json_t *steps = json_object_get(part, "normalizers");
+    part = is_type(part, "Sequence") && json_array_size(steps) == 1 ? json_array_get(steps, 0) : part;
+    if (part == NULL || json_is_null(part) ||
+        (is_type(part, "Sequence") && json_is_array(steps) && json_array_size(steps) == 0)) {
+        return status_ok();
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (is_type(part, names[i])) {
+            bpe->has_form = true;
+            bpe->form = (enum unicode_form)i;
+            return status_ok();
+        }
+    }
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return status_error(STATUS_DATA, "%s: its normalizer is %.60s; of byte-level BPE kiln knows NFC and NFD",
+                        source, type == NULL ? "of no type" : type);
 }
 
-static struct status read_pre_tokenizer(enum bpe_pattern *pattern, const json_t *part, const char *source)
+/* What decides ids besides pieces and merges; 0 for GPT-2 and BLOOM, whose pattern says it. */
+static uint64_t hash_settings(const struct bpe *bpe, const json_t *root)
 {
-    bool splits;
-    *pattern = BPE_GPT2;
-    if (is_type(part, "ByteLevel")) {
-        TRY(read_byte_level(&splits, part, source));
-        return splits ? status_ok() : refuse_splitting(source);
+    uint64_t hash = 0;
+    if (bpe->pattern == BPE_SPLITS) {
+        char *text = json_dumps(json_object_get(root, "pre_tokenizer"), JSON_SORT_KEYS | JSON_COMPACT);
+        hash = text == NULL ? 1 : hash_fnv1a(text, strlen(text));
+        free(text);
     }
-    const json_t *steps = json_object_get(part, "pretokenizers");
-    const json_t *split = json_array_get(steps, 0), *bytes = json_array_get(steps, 1);
-    if (!is_type(part, "Sequence") || json_array_size(steps) != 2 || !is_type(split, "Split") ||
-        !is_type(bytes, "ByteLevel")) {
-        return refuse_splitting(source);
-    }
-    TRY(read_split(pattern, split, source));
-    TRY(read_byte_level(&splits, bytes, source));
-    return splits ? refuse_splitting(source) : status_ok();
+    return hash + (bpe->has_form ? 2 + (uint64_t)bpe->form : 0) * UINT64_C(0x9E3779B97F4A7C15) +
+           (bpe->ignores_merges ? UINT64_C(0xD6E8FEB86659FD93) : 0);
 }
 
 /* Merges are pairs, or texts with a space between them in older files. */
@@ -155,21 +166,27 @@ static struct status read_merge_list(struct bpe_merges *m, const json_t *merges,
     return status_ok();
 }
 
+static struct status read_all(struct bpe *bpe, struct added_tokens *added, const json_t *root,
+                              const char *source)
+{
+    const json_t *model = json_object_get(root, "model");
+    TRY(check_neutral(model, source));
+    TRY(read_normalizer(bpe, json_object_get(root, "normalizer"), source));
+    TRY(json_get_bool(model, source, "ignore_merges", false, &bpe->ignores_merges));
+    TRY(read_pre_tokenizer(bpe, json_object_get(root, "pre_tokenizer"), source));
+    bpe->settings_hash = hash_settings(bpe, root);
+    TRY(bpe_merges_init(&bpe->merges, json_object_get(model, "vocab"), source));
+    TRY(read_merge_list(&bpe->merges, json_object_get(model, "merges"), source));
+    return added_tokens_read_json(added, json_object_get(root, "added_tokens"), source);
+}
+
 struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const json_t *root,
                             const char *source)
 {
-    const json_t *model = json_object_get(root, "model"), *normalizer = json_object_get(root, "normalizer");
     *bpe = (struct bpe){0};
-    FAIL_IF(normalizer != NULL && !json_is_null(normalizer), STATUS_DATA,
-            "%s has a normalizer, which would change the text; kiln supports byte-level BPE only without one",
-            source);
-    TRY(check_neutral(model, source));
-    TRY(read_pre_tokenizer(&bpe->pattern, json_object_get(root, "pre_tokenizer"), source));
-    TRY(bpe_merges_init(&bpe->merges, json_object_get(model, "vocab"), source));
-    struct status s = read_merge_list(&bpe->merges, json_object_get(model, "merges"), source);
-    s = failed(s) ? s : added_tokens_read_json(added, json_object_get(root, "added_tokens"), source);
+    struct status s = read_all(bpe, added, root, source);
     if (failed(s)) {
-        bpe_merges_fini(&bpe->merges);
+        bpe_fini(bpe);
     }
     return s;
 }
@@ -189,8 +206,8 @@ static json_t *make_pre_tokenizer(enum bpe_pattern pattern)
         return make_byte_level(true);
     }
     return json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence", "pretokenizers", "type",
-                     "Split", "pattern", "Regex", bloom_pattern, "behavior", "Isolated", "invert", 0,
-                     make_byte_level(false));
+                     "Split", "pattern", "Regex", bpe_pattern_regex(pattern), "behavior", "Isolated",
+                     "invert", 0, make_byte_level(false));
 }
 
 static json_t *make_added(const json_t *pieces, const char *const *specials)

@@ -14,6 +14,13 @@ const char *bpe_pattern_gguf_name(enum bpe_pattern pattern)
     return pattern == BPE_BLOOM ? "bloom" : "gpt-2";
 }
 
+const char *bpe_pattern_regex(enum bpe_pattern pattern)
+{
+    return pattern == BPE_BLOOM
+               ? " ?[^(\\s|[.,!?…。，、।۔،])]+"
+               : "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+}
+
 enum bpe_pattern bpe_pattern_find(const char *name)
 {
     return strcmp(name, "bloom") == 0 ? BPE_BLOOM : BPE_GPT2;

@@ -13,7 +13,11 @@
 
 #include <stddef.h>
 
-enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
+enum bpe_pattern {
+    BPE_GPT2,
+    BPE_BLOOM,
+    BPE_SPLITS /* steps of text/pre_split.h, not one of these two patterns */
+};
 
 /* Their names, for a flag's values. */
 #define BPE_PATTERN_NAMES   "gpt2|bloom"
@@ -23,6 +27,9 @@ enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
 #define BPE_GGUF_MODEL "gpt2"
 /* Name of the pattern in GGUF's tokenizer.ggml.pre. */
 const char *bpe_pattern_gguf_name(enum bpe_pattern pattern);
+
+/* One of the two patterns as the regular expression of tokenizer.json. */
+const char *bpe_pattern_regex(enum bpe_pattern pattern);
 
 /* The pattern of one of these names. */
 enum bpe_pattern bpe_pattern_find(const char *name);

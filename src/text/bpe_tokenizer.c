@@ -75,6 +75,9 @@ static int32_t find(const struct tokenizer *t, const char *piece, size_t n)
 static const char *class_of(const struct tokenizer *t)
 {
     const struct vocabulary *v = t->vocabulary;
+    if (v->bpe.settings_hash != 0) { /* only tokenizer.json says it all */
+        return "PreTrainedTokenizerFast";
+    }
     return v->bpe.pattern == BPE_BLOOM                                            ? "BloomTokenizerFast"
            : t->special[SPECIAL_CLASS] >= 0 && t->special[SPECIAL_SEPARATOR] >= 0 ? "RobertaTokenizerFast"
                                                                                   : "GPT2Tokenizer";
@@ -94,18 +97,18 @@ static struct status documents(json_t **documents, const struct tokenizer *t)
     return *documents != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
 }
 
-/* The pattern, the pieces and the merges, whichever files they are in. */
+/* The pattern and the like, the pieces and the merges, whichever files they are in. */
 static uint64_t hash(const struct tokenizer *t)
 {
     const struct vocabulary *v = t->vocabulary;
-    return bpe_merges_hash(&v->bpe.merges) + (uint64_t)v->bpe.pattern;
+    return bpe_merges_hash(&v->bpe.merges) + (uint64_t)v->bpe.pattern + v->bpe.settings_hash;
 }
 
 static void destroy(void *vocabulary)
 {
     struct vocabulary *v = vocabulary;
     if (v != NULL) {
-        bpe_merges_fini(&v->bpe.merges);
+        bpe_fini(&v->bpe);
         buf_fini(&v->files[0]);
         buf_fini(&v->files[1]);
         free(v);
@@ -188,6 +191,7 @@ static struct status read_files(struct vocabulary *v, const char *vocab_path, co
     struct status s = bpe_merges_init(&v->bpe.merges, pieces, vocab_path);
     json_decref(pieces);
     TRY(s);
+    v->bpe.gguf_name = bpe_pattern_gguf_name(v->bpe.pattern);
     return bpe_json_read_merges(&v->bpe.merges, buf_text(&v->files[1]), v->files[1].n, merges_path);
 }
 

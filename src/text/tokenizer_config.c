@@ -7,23 +7,23 @@ struct tokenizer_config tokenizer_config_defaults(void)
     return (struct tokenizer_config){.lower_case = true, .model_max_length = INT64_MAX};
 }
 
-static struct status check_class(const json_t *object, bool any_class, const char *source)
+static struct status check_class(const json_t *object, enum tokenizer_classes allowed, const char *source)
 {
-    enum { N_CLASSES = 9, N_BERT_CLASSES = 2 };
-    static const char *const classes[N_CLASSES] = {
-        "BertTokenizer",      "BertTokenizerFast", "PreTrainedTokenizerFast",
-        "TokenizersBackend",  "GPT2Tokenizer",     "GPT2TokenizerFast",
-        "BloomTokenizerFast", "RobertaTokenizer",  "RobertaTokenizerFast"};
+    enum { N_CLASSES = 4, N_BERT_CLASSES = 2 };
+    static const char *const classes[N_CLASSES] = {"BertTokenizer", "BertTokenizerFast",
+                                                   "PreTrainedTokenizerFast", "TokenizersBackend"};
     const char *name = classes[0];
     TRY(json_get_string(object, source, "tokenizer_class", false, &name));
-    for (int i = 0; i < (any_class ? N_CLASSES : N_BERT_CLASSES); i++) {
-        if (strcmp(name, classes[i]) == 0) {
-            return status_ok();
-        }
+    int i = 0, n = allowed == TOKENIZER_CLASS_BERT ? N_BERT_CLASSES : N_CLASSES;
+    while (i < n && strcmp(name, classes[i]) != 0) {
+        i++;
     }
-    return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%.60s\"; %s", source, name,
-                        any_class ? "kiln supports the tokenizers of BERT, RoBERTa, GPT-2 and BLOOM"
-                                  : "only BertTokenizer is supported");
+    FAIL_IF(i == n && allowed != TOKENIZER_CLASS_ANY, STATUS_DATA,
+            "%s: \"tokenizer_class\" is \"%.60s\", but the files beside it are of BERT's tokenizer; with "
+            "them only "
+            "BertTokenizer is supported",
+            source, name);
+    return status_ok();
 }
 
 /* "No limit" is written as 1e30, which no integer type of ours holds. */
@@ -50,11 +50,11 @@ static struct status check_flag(const json_t *object, const char *source, const 
     return status_ok();
 }
 
-static struct status parse_object(struct tokenizer_config *c, const json_t *object, bool any_class,
-                                  const char *source)
+static struct status parse_object(struct tokenizer_config *c, const json_t *object,
+                                  enum tokenizer_classes allowed, const char *source)
 {
     FAIL_IF(!json_is_object(object), STATUS_DATA, "%s: the file must hold one JSON object {...}", source);
-    TRY(check_class(object, any_class, source));
+    TRY(check_class(object, allowed, source));
     TRY(parse_length(c, object, source));
     TRY(json_get_bool(object, source, "do_lower_case", false, &c->lower_case));
     TRY(check_flag(object, source, "strip_accents", c->lower_case));
@@ -65,12 +65,12 @@ static struct status parse_object(struct tokenizer_config *c, const json_t *obje
     return c->added == NULL ? status_ok() : added_tokens_read_decoder(c->added, decoder, source);
 }
 
-struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n, bool any_class,
-                                     const char *source)
+struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n,
+                                     enum tokenizer_classes allowed, const char *source)
 {
     json_t *object;
     TRY(json_parse_real(&object, text, n, source));
-    struct status s = parse_object(c, object, any_class, source);
+    struct status s = parse_object(c, object, allowed, source);
     json_decref(object);
     return s;
 }

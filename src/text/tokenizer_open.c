@@ -107,12 +107,12 @@ struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const
 }
 
 /* Overwrites what tokenizer_config.json says. */
-static struct status read_config(struct tokenizer_config *c, const char *path, bool any_class)
+static struct status read_config(struct tokenizer_config *c, const char *path, enum tokenizer_classes allowed)
 {
     struct file_map map;
     TRY(file_map_open(&map, path));
     struct status s =
-        tokenizer_config_parse(c, map.n == 0 ? "" : (const char *)map.data, map.n, any_class, path);
+        tokenizer_config_parse(c, map.n == 0 ? "" : (const char *)map.data, map.n, allowed, path);
     file_map_close(&map);
     return s;
 }
@@ -130,7 +130,7 @@ static struct status complete_beside(struct tokenizer *t, struct added_tokens *a
     file_parent(folder, vocabulary);
     if (all) {
         s = find_file(path, &exists, folder, TOKENIZER_CONFIG_NAME);
-        s = failed(s) || !exists ? s : read_config(&c, path, true);
+        s = failed(s) || !exists ? s : read_config(&c, path, TOKENIZER_CLASS_ANY);
         s = failed(s) ? s : find_file(path, &exists, folder, "added_tokens.json");
         s = failed(s) ? s : read_added_map(added, path);
         s = failed(s) ? s : tokenizer_set_lower_case(t, c.lower_case && t->kind->has_letter_case);
@@ -294,7 +294,10 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     TRY(find_file(path, &has_config, directory, TOKENIZER_CONFIG_NAME));
     if (has_config) {
         bool lower_case = c->lower_case;
-        TRY(read_config(c, path, has_json || is_bpe));
+        TRY(read_config(c, path,
+                        is_bpe     ? TOKENIZER_CLASS_ANY
+                        : has_json ? TOKENIZER_CLASS_GENERIC
+                                   : TOKENIZER_CLASS_BERT));
         if (has_json && c->lower_case != lower_case) {
             log_warning("%s says \"do_lower_case\": %s, but the normalizer of tokenizer.json beside it says "
                         "\"lowercase\": %s; the first is used",

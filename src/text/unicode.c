@@ -85,6 +85,16 @@ bool unicode_is_white(uint32_t c)
     }
 }
 
+bool unicode_is_number(uint32_t c)
+{
+    if (c < 0x80) {
+        return c >= '0' && c <= '9';
+    }
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
+           category == UTF8PROC_CATEGORY_NO;
+}
+
 int unicode_combining_class(uint32_t c)
 {
     const struct unicode_class_override *o = find_override(c);

@@ -27,6 +27,9 @@ enum unicode_class unicode_class(uint32_t c);
 /* Unicode's property White_Space, as \s of a regular expression and Rust's char::is_whitespace have it. */
 bool unicode_is_white(uint32_t c);
 
+/* Whether it is a numeral: Unicode's categories Nd, Nl and No, as Rust's char::is_numeric. */
+bool unicode_is_number(uint32_t c);
+
 /* Canonical combining class, 0 to 254; 0 is a starter: marks are not reordered across it. */
 int unicode_combining_class(uint32_t c);
 

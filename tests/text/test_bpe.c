@@ -360,18 +360,18 @@ static void refuse(const char *part, const char *inner, const char *key, json_t 
 
 static void other_settings_are_refused_by_name(void)
 {
-    refuse(NULL, NULL, "normalizer", json_pack("{s:s}", "type", "NFC"), "normalizer");
+    refuse(NULL, NULL, "normalizer", json_pack("{s:s}", "type", "Lowercase"), "normalizer is Lowercase");
     refuse("model", NULL, "dropout", json_real(0.1), "dropout");
-    refuse("model", NULL, "ignore_merges", json_true(), "ignore_merges");
+    refuse("model", NULL, "ignore_merges", json_integer(1), "ignore_merges");
     refuse("model", NULL, "byte_fallback", json_true(), "byte_fallback");
     refuse("model", NULL, "continuing_subword_prefix", json_string("##"), "continuing_subword_prefix");
     refuse("pre_tokenizer", NULL, "add_prefix_space", json_true(), "add_prefix_space");
     refuse("pre_tokenizer", NULL, "type", json_string("Digits"), "pre_tokenizer");
     refuse(NULL, NULL, "pre_tokenizer",
            json_pack("{s:s, s:[{s:s, s:{s:s}, s:s}, {s:s, s:b, s:b}]}", "type", "Sequence", "pretokenizers",
-                     "type", "Split", "pattern", "Regex", "\\d", "behavior", "Isolated", "type", "ByteLevel",
+                     "type", "Split", "pattern", "Regex", "\\bx", "behavior", "Isolated", "type", "ByteLevel",
                      "add_prefix_space", 0, "use_regex", 0),
-           "patterns of GPT-2 and BLOOM");
+           "'\\bx': at byte 0 it has an escape of another kind");
     refuse("model", NULL, "vocab", json_pack("{s:i}", "a", 0), "byte 0x00");
     refuse("model", "vocab", "lo", json_integer(3), "same id 3");
     refuse("model", "vocab", "lo", json_integer(1000000), "whole number");

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Makes tokenizers.json: ids that Hugging Face's `tokenizers` gives to short hostile texts, by each form of tokenizer.json that models have.
+
+usage: make_tokenizers.py > tokenizers.json      (needs tokenizers, from PyPI; made with the version that the file names)
+"forms": what differs between the files of byte-level BPE, which share "model" and "added_tokens"; "ids" are those of "texts".
+"""
+import json
+import sys
+
+import tokenizers
+
+import tokenizer_makers as makers
+
+
+def main():
+    texts = makers.hostile_texts(2500, 60, 7) + makers.FIXED + ["", " ", "a", "\u00e9" * 40, " " * 50 + "x", "1" * 30, "\u0301" * 30]
+    forms = makers.byte_level_forms()
+    base = None
+    result = {"made_with": "tokenizers " + tokenizers.__version__, "texts": texts, "forms": {}}
+    for name, make in forms.items():
+        document = json.loads(make().to_str())
+        base = base or document
+        mixed = {**base, "pre_tokenizer": document["pre_tokenizer"], "normalizer": document["normalizer"]}
+        mixed["model"] = {**base["model"], "ignore_merges": document["model"]["ignore_merges"]}
+        tokenizer = tokenizers.Tokenizer.from_str(json.dumps(mixed))
+        result["forms"][name] = {"pre_tokenizer": mixed["pre_tokenizer"], "normalizer": mixed["normalizer"],
+                                 "ignore_merges": mixed["model"]["ignore_merges"],
+                                 "ids": [tokenizer.encode(t, add_special_tokens=False).ids for t in texts]}
+    result["model"], result["added_tokens"] = base["model"], base["added_tokens"]
+    json.dump(result, sys.stdout, ensure_ascii=True, separators=(",", ":"))
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+/* Tests of the forms of tokenizer.json that models have: ids are those of Hugging Face's `tokenizers`
+ * (tests/golden/make_tokenizers.py), places lie inside the text and ascend, and decoding gives the text
+ * back. */
+#include "test.h"
+
+#include "core/json.h"
+#include "text/bpe_tokenizer.h"
+#include "text/pre_split.h"
+#include "text/special_tokens.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *golden(void)
+{
+    json_t *root;
+    EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/tokenizers.json"));
+    return root;
+}
+
+/* tokenizer.json of a form. */
+static json_t *document_of(const json_t *root, const json_t *form)
+{
+    json_t *model = json_deep_copy(json_object_get(root, "model"));
+    json_object_set(model, "ignore_merges", json_object_get(form, "ignore_merges"));
+    return json_pack("{s:O, s:O, s:O, s:o}", "pre_tokenizer", json_object_get(form, "pre_tokenizer"),
+                     "normalizer", json_object_get(form, "normalizer"), "added_tokens",
+                     json_object_get(root, "added_tokens"), "model", model);
+}
+
+static struct status open_document(struct tokenizer *t, const json_t *document)
+{
+    char *text = json_dumps(document, 0);
+    struct added_tokens added = {0};
+    struct status s = bpe_tokenizer_init(t, &added, document, text, strlen(text), "tokenizer.json");
+    if (!failed(s)) {
+        tokenizer_take_added(t, &added);
+        s = special_tokens_find(t, NULL);
+    }
+    added_tokens_fini(&added);
+    free(text);
+    return s;
+}
+
+static void expect_places(const struct token_list *tokens, size_t n, const char *name)
+{
+    for (size_t i = 0; i < tokens->n; i++) {
+        struct token k = tokens->tokens[i];
+        EXPECT(k.start <= k.end && k.end <= n && (i == 0 || k.start >= tokens->tokens[i - 1].start),
+               "%s: token %zu is at %zu to %zu of %zu", name, i, k.start, k.end, n);
+    }
+}
+
+static void expect_text(const struct tokenizer *t, const struct id_list *ids, const char *text,
+                        const char *name)
+{
+    struct buf out = {0};
+    EXPECT_OK(tokenizer_decode(t, &out, ids->ids, ids->n));
+    EXPECT(strcmp(buf_text(&out), text) == 0, "%s: '%s' decodes to '%s'", name, text, buf_text(&out));
+    buf_fini(&out);
+}
+
+static void expect_case(struct tokenizer_scratch *s, const char *text, const json_t *wanted, const char *name,
+                        bool is_exact)
+{
+    struct id_list ids = {0};
+    struct token_list tokens = {0};
+    EXPECT_OK(tokenizer_encode_ids(s, &ids, text, strlen(text)));
+    EXPECT_OK(tokenizer_encode(s, &tokens, text, strlen(text)));
+    EXPECT(ids.n == json_array_size(wanted) && tokens.n == ids.n, "%s, '%s': %zu and %zu ids, not %zu", name,
+           text, ids.n, tokens.n, json_array_size(wanted));
+    for (size_t i = 0; i < ids.n; i++) {
+        EXPECT(ids.ids[i] == json_integer_value(json_array_get(wanted, i)) &&
+                   tokens.tokens[i].id == ids.ids[i],
+               "%s, '%s': id %zu is %d", name, text, i, ids.ids[i]);
+    }
+    expect_places(&tokens, strlen(text), name);
+    if (is_exact) {
+        expect_text(s->tokenizer, &ids, text, name);
+    }
+    id_list_fini(&ids);
+    token_list_fini(&tokens);
+}
+
+static bool has_regex(const json_t *form)
+{
+    struct pre_split p;
+    bool has = failed(pre_split_read(&p, json_object_get(form, "pre_tokenizer"), "form"));
+    pre_split_fini(&p);
+    return has;
+}
+
+/* Each form, by its name. */
+static void ids_are_those_of_tokenizers(void)
+{
+    json_t *root = golden(), *form, *text;
+    const char *name;
+    size_t i;
+    json_object_foreach(json_object_get(root, "forms"), name, form)
+    {
+        struct tokenizer t;
+        struct tokenizer_scratch s;
+        json_t *document = document_of(root, form);
+        if (has_regex(form)) { /* a build without PCRE2 */
+            EXPECT_ERROR(open_document(&t, document), STATUS_UNAVAILABLE, "libpcre2-dev");
+            json_decref(document);
+            continue;
+        }
+        bool is_exact = json_is_null(json_object_get(form, "normalizer")) && strcmp(name, "gpt4") != 0;
+        EXPECT_OK(open_document(&t, document));
+        EXPECT_OK(tokenizer_scratch_init(&s, &t));
+        json_array_foreach(json_object_get(root, "texts"), i, text)
+        {
+            expect_case(&s, json_string_value(text), json_array_get(json_object_get(form, "ids"), i), name,
+                        is_exact);
+        }
+        tokenizer_scratch_fini(&s);
+        tokenizer_fini(&t);
+        json_decref(document);
+    }
+    json_decref(root);
+}
+
+/* Bytes that are no UTF-8, and runs that make an expression go back, end in ids or in one sentence. */
+static void hostile_bytes_are_encoded(void)
+{
+    json_t *root = golden(), *form = json_object_get(json_object_get(root, "forms"), "llama3");
+    json_t *document = document_of(root, form);
+    struct tokenizer t;
+    struct tokenizer_scratch s;
+    if (has_regex(form)) {
+        json_decref(document);
+        json_decref(root);
+        return;
+    }
+    enum { N = 200003 };
+    static char text[N + 1];
+    EXPECT_OK(open_document(&t, document));
+    EXPECT_OK(tokenizer_scratch_init(&s, &t));
+    for (int fill = 0; fill < 4; fill++) {
+        struct id_list ids = {0};
+        struct buf out = {0};
+        memset(text, "a \xFF\n"[fill], N);
+        memcpy(text + N / 2, "\xE2\x80", 2);
+        EXPECT_OK(tokenizer_encode_ids(&s, &ids, text, N));
+        EXPECT_OK(tokenizer_decode(&t, &out, ids.ids, ids.n));
+        EXPECT(out.n == N && memcmp(out.data, text, N) == 0, "fill %d: %zu bytes come back", fill, out.n);
+        id_list_fini(&ids);
+        buf_fini(&out);
+    }
+    tokenizer_scratch_fini(&s);
+    tokenizer_fini(&t);
+    json_decref(document);
+    json_decref(root);
+}
+
+static void refuse(const char *regex, const char *message)
+{
+    struct pre_split p;
+    json_t *part = json_pack("{s:s, s:[{s:s, s:{s:s}, s:s}, {s:s, s:b, s:b}]}", "type", "Sequence",
+                             "pretokenizers", "type", "Split", "pattern", "Regex", regex, "behavior",
+                             "Isolated", "type", "ByteLevel", "add_prefix_space", 0, "use_regex", 0);
+    struct status s = pre_split_read(&p, part, "tokenizer.json");
+    EXPECT(failed(s), "'%s' is read", regex);
+    if (s.code != STATUS_UNAVAILABLE) {
+        EXPECT_ERROR(s, STATUS_DATA, message);
+    }
+    json_decref(part);
+}
+
+/* What PCRE2 would read in another way than Oniguruma, and what is no expression. */
+static void other_expressions_are_refused(void)
+{
+    refuse("a$", "an anchor");
+    refuse("[a[b]]", "a class inside a class");
+    refuse("[a-z&&[^b]]", "a class inside a class");
+    refuse("a{2}+", "an interval of another kind");
+    refuse("a{,2}", "an interval of another kind");
+    refuse("(?<name>a)", "a group of another kind");
+    refuse("(a)\\1", "an escape of another kind");
+    refuse("[a", "a class without an end");
+    refuse("\\pL", "\\p without {...}");
+    refuse("\\p{Klingon}", "cannot read the regular expression");
+    refuse("(a", "cannot read the regular expression");
+    refuse("\\u12", "\\u without four digits");
+}
+
+/* An expression that takes exponential time stops with a sentence. */
+static void steps_are_counted(void)
+{
+    struct split_regex *r;
+    struct split_regex_scratch *scratch;
+    struct split_match m;
+    struct status s = split_regex_create(&r, "(?:a|aa|a*)+b|(?:x+x+)+y", 24, "tokenizer.json");
+    if (s.code == STATUS_UNAVAILABLE) {
+        return;
+    }
+    EXPECT_OK(s);
+    EXPECT_OK(split_regex_scratch_create(&scratch));
+    EXPECT_ERROR(split_regex_find(scratch, &m, r, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 44, 0),
+                 STATUS_DATA, "cannot split the text");
+    EXPECT_OK(split_regex_find(scratch, &m, r, "zxxy", 4, 0));
+    EXPECT(m.found && m.begin == 1 && m.end == 4, "a match at %zu", m.begin);
+    split_regex_scratch_destroy(scratch);
+    split_regex_destroy(r);
+}
+
+int main(void)
+{
+    ids_are_those_of_tokenizers();
+    hostile_bytes_are_encoded();
+    other_expressions_are_refused();
+    steps_are_counted();
+    return 0;
+}

@@ -53,9 +53,9 @@ struct bert_kind {
     bool names_dropouts;
 };
 
-/* Devlin et al. 2018; RoBERTa (Liu et al. 2019, arXiv:1907.11692), and two that differ from it in their texts:
- * XLM-R (Conneau et al. 2019, arXiv:1911.02116) and CamemBERT (Martin et al. 2019, arXiv:1911.03894);
- * DistilBERT (Sanh et al. 2019, arXiv:1910.01108). */
+/* Devlin et al. 2018; RoBERTa (Liu et al. 2019, arXiv:1907.11692), and two that differ from it in their
+ * texts: XLM-R (Conneau et al. 2019, arXiv:1911.02116) and CamemBERT (Martin et al. 2019,
+ * arXiv:1911.03894); DistilBERT (Sanh et al. 2019, arXiv:1910.01108). */
 extern const struct bert_kind bert_kind, roberta_kind, xlm_roberta_kind, camembert_kind, distilbert_kind;
 
 #endif

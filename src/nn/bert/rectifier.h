@@ -1,6 +1,6 @@
-/* rectifier: out = max(z, 0) of the few rows of a classifier's dense layer (Nair and Hinton 2010), made of ops
- * that exist: whether z > 0 is what `pointwise` counts as correct, and tanh_backward multiplies by 1 - shut^2,
- * which is 1 or 0.  So the result and its gradient are exact. */
+/* rectifier: out = max(z, 0) of the few rows of a classifier's dense layer (Nair and Hinton 2010), made of
+ * ops that exist: whether z > 0 is what `pointwise` counts as correct, and tanh_backward multiplies by 1 -
+ * shut^2, which is 1 or 0.  So the result and its gradient are exact. */
 #ifndef KILN_NN_BERT_RECTIFIER_H
 #define KILN_NN_BERT_RECTIFIER_H
 

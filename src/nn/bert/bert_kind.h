@@ -49,7 +49,7 @@ struct bert_kind {
     bool rectifies;             /* the dense layer's activation is a rectifier, not tanh */
     bool counts_behind_padding; /* positions are numbered from pad_token_id + 1, so the first rows of their
                                  * table are no token's */
-    /* the dropouts in front of scores of texts and of answers are fields; a token's scores have the layers' */
+    /* dropouts in front of scores of texts and of answers are fields; a token's scores have the layers' */
     bool names_dropouts;
 };
 

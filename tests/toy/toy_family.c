@@ -1,41 +1,251 @@
+/* x = E[id], layers of post-norm blocks, logits = y E^T: the least that a decoder has to say. */
 #include "toy_family.h"
 
-#include "toy_model.h"
+#include "nn/block_model.h"
+#include "nn/config_field.h"
+#include "nn/model_measures.h"
+#include "nn/text_batch_layout.h"
+#include "nn/word_head.h"
 
 #include <stdlib.h>
 
-/* ---- 5. files ---- */
+/* ---- 1. the configuration ---- */
 
-static const char *const model_types[] = {"toy", NULL};
+struct toy_config {
+    int64_t vocab_size, hidden_size, n_layers, n_heads, feed_forward, max_length, n_words;
+    struct model_labels labels; /* none */
+};
+
+#define SIZE(key, field, least)                                                                              \
+    {                                                                                                        \
+        {key, JSON_FIELD_INT, offsetof(struct toy_config, field)}, NULL, least, 65536, true                  \
+    }
+static const struct config_field fields[] = {
+    SIZE("vocab_size", vocab_size, 0),          SIZE("hidden_size", hidden_size, 8),
+    SIZE("num_hidden_layers", n_layers, 1),     SIZE("num_attention_heads", n_heads, 1),
+    SIZE("intermediate_size", feed_forward, 1), SIZE("max_position_embeddings", max_length, 1)};
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+
+/* ---- 2. names of weights ---- */
+
+struct toy_weights {
+    struct block_weight_table table; /* first */
+    tensor word;                     /* [V, H] E */
+};
+
+#define WEIGHTS struct toy_weights
+static const struct weight_row input_rows[] = {WEIGHT_MATRIX(word, VOCAB, HIDDEN, NORMAL, BY_WORD, "weight")};
+#undef WEIGHTS
+
+#define WEIGHTS struct block_weights
+static const struct weight_row layer_rows[BLOCK_N_ROWS] = {
+    WEIGHT_MATRIX(attention.w_qkv, HIDDEN, HIDDEN, NORMAL, BY_HEAD, "q.weight", "k.weight", "v.weight"),
+    WEIGHT_BIAS(attention.b_qkv, HIDDEN, ZERO, BY_HEAD, "q.bias", "k.bias", "v.bias"),
+    WEIGHT_MATRIX(attention.w_o, HIDDEN, HIDDEN, NORMAL, BY_COL, "o.weight"),
+    WEIGHT_VECTOR(attention.b_o, HIDDEN, ZERO, WHOLE, "o.bias"),
+    WEIGHT_VECTOR(norm_1.gamma, HIDDEN, ONE, WHOLE, "norm_1.weight"),
+    WEIGHT_VECTOR(norm_1.beta, HIDDEN, ZERO, WHOLE, "norm_1.bias"),
+    WEIGHT_MATRIX(ff.w_1, FEED_FORWARD, HIDDEN, NORMAL, BY_ROW, "up.weight"),
+    WEIGHT_BIAS(ff.b_1, FEED_FORWARD, ZERO, BY_ROW, "up.bias"),
+    WEIGHT_MATRIX(ff.w_2, HIDDEN, FEED_FORWARD, NORMAL, BY_COL, "down.weight"),
+    WEIGHT_VECTOR(ff.b_2, HIDDEN, ZERO, WHOLE, "down.bias"),
+    WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, WHOLE, "norm_2.weight"),
+    WEIGHT_VECTOR(norm_2.beta, HIDDEN, ZERO, WHOLE, "norm_2.bias")};
+
+/* ---- 3. the input and the head ---- */
+
+struct toy_acts {
+    struct block_stack stack; /* first */
+    tensor read, dread;       /* [M, H] the rows with a label, and their gradient */
+    struct word_head_acts words;
+};
+
+static void carve_input(const struct block_model *m, void *acts, struct arena *arena,
+                        struct layer_memory memory)
+{
+    ((struct toy_acts *)acts)->stack.in =
+        arena_carve_2d(arena, memory.stream, memory.n_tokens, m->form.hidden);
+}
+
+static void carve_heads(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
+                        const struct batch *sizes)
+{
+    struct toy_acts *a = acts;
+    a->read = arena_carve_2d(arena, memory.dtype, sizes->n_labels, m->hidden_size);
+    a->dread = arena_carve_2d(arena, memory.dtype, sizes->n_labels, m->hidden_size);
+    word_head_carve(&a->words, arena,
+                    (struct word_head_room){.dtype = memory.dtype,
+                                            .n_rows = sizes->n_labels,
+                                            .vocab_rows = m->vocab_size,
+                                            .whole_logits = memory.whole_logits});
+}
+
+static void input_forward(const struct model_pass *p)
+{
+    const struct toy_acts *a = p->acts;
+    const struct toy_weights *w = p->weights;
+    p->x->ops->gather_rows(p->x, a->stack.in, w->word, p->stream->ids); /* x = E[id] */
+}
+
+static void input_backward(const struct model_pass *p, tensor dx)
+{
+    p->x->ops->scatter_add_rows(p->x, ((const struct toy_weights *)p->grads)->word, dx, p->stream->ids);
+}
+
+/* logits = y E^T, of the rows with a label */
+static struct word_head head_of(const struct model_pass *p)
+{
+    const struct toy_acts *a = p->acts;
+    const struct toy_weights *w = p->weights;
+    tensor y = block_model_output(a, p->model->n_layers - 1);
+    p->x->ops->gather_rows(p->x, a->read, y, p->stream->fields[TEXT_MASKED_ROWS]);
+    return (struct word_head){.rows = a->read,
+                              .word = w->word,
+                              .labels = p->stream->fields[TEXT_MASKED_LABELS],
+                              .scale = tensor_slice(p->loss_scales, 0, 1),
+                              .n_words = p->model->n_words};
+}
+
+static void heads_forward(const struct model_pass *p)
+{
+    struct word_head h = head_of(p);
+    word_head_forward(p->x, &((const struct toy_acts *)p->acts)->words, &h);
+}
+
+static void heads_measure(const struct model_pass *p, tensor sums)
+{
+    struct word_head h = head_of(p);
+    word_head_measure(p->x, sums, &((const struct toy_acts *)p->acts)->words, &h);
+}
+
+static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
+{
+    const struct toy_acts *a = p->acts;
+    struct word_head h = head_of(p);
+    struct word_head_gradients g = {a->dread, ((const struct toy_weights *)p->grads)->word, NULL_TENSOR};
+    word_head_learn(p->x, sums, &g, &a->words, &h);
+    p->x->ops->fill(p->x, dx, 0);
+    p->x->ops->scatter_add_rows(p->x, dx, a->dread, p->stream->fields[TEXT_MASKED_ROWS]);
+}
+
+static tensor head_output(const void *acts, enum model_output output)
+{
+    const struct word_head_acts *a = &((const struct toy_acts *)acts)->words;
+    return output == MODEL_WORD_LOGITS    ? a->all_logits
+           : output == MODEL_WORD_LOSSES  ? a->loss
+           : output == MODEL_WORD_CORRECT ? a->correct
+                                          : NULL_TENSOR;
+}
+
+/* ---- 4. the model ---- */
+
+struct toy {
+    struct block_model blocks; /* first */
+    struct toy_config config;
+};
+
+static const void *config(const struct model *m)
+{
+    return &((const struct toy *)m)->config;
+}
+
+static json_t *config_to_json(const void *config, enum model_task task)
+{
+    json_t *o = json_pack("{s:s, s:[s]}", "model_type", "toy", "architectures", "ToyForCausalLM");
+    (void)task;
+    return o != NULL && config_fields_put(o, config, fields, N_FIELDS) ? o : (json_decref(o), NULL);
+}
+
+static json_t *to_json(const struct model *m)
+{
+    return config_to_json(config(m), m->task);
+}
+
+static void visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
+                  void *context)
+{
+    if (layer < m->n_layers) {
+        visitor(context, "output", NULL, BATCH_OF_TOKENS, block_model_output(acts, layer));
+    }
+}
+
+static void visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                            model_gradient_visitor *visitor, void *context)
+{
+    (void)m, (void)acts, (void)layer;
+    visitor(context, "toy", BATCH_OF_TOKENS, true, dx);
+}
+
+static const struct model_type toy_type = {.name = "toy",
+                                           .config = config,
+                                           .to_json = to_json,
+                                           BLOCK_MODEL_FUNCTIONS,
+                                           .carve_heads = carve_heads,
+                                           .input_forward = input_forward,
+                                           .heads_forward = heads_forward,
+                                           .heads_measure = heads_measure,
+                                           .heads_learn = heads_learn,
+                                           .input_backward = input_backward,
+                                           .visit = visit,
+                                           .visit_gradients = visit_gradients,
+                                           .head_output = head_output};
+
+static struct status create(struct model **model, const void *config, enum model_task task)
+{
+    const struct toy_config *c = config;
+    struct toy *t = calloc(1, sizeof *t);
+    FAIL_IF(t == NULL, STATUS_MEMORY, "out of memory for a model");
+    (void)task;
+    t->config = *c;
+    t->blocks = (struct block_model){.model = {.type = &toy_type,
+                                               .n_layers = c->n_layers,
+                                               .hidden_size = c->hidden_size,
+                                               .n_heads = c->n_heads,
+                                               .max_length = c->max_length,
+                                               .feed_forward_size = c->feed_forward,
+                                               .task = MODEL_TASK_CAUSAL_LM,
+                                               .vocab_size = c->vocab_size,
+                                               .n_words = c->n_words > 0 ? c->n_words : c->vocab_size,
+                                               .layout = text_batch_layout,
+                                               .tied = "toy.word.weight"},
+                                     .form = {.n_layers = c->n_layers,
+                                              .hidden = c->hidden_size,
+                                              .head_size = c->hidden_size / c->n_heads,
+                                              .n_heads = c->n_heads,
+                                              .feed_forward = c->feed_forward,
+                                              .norm_eps = 1e-5,
+                                              .is_causal = true},
+                                     .wiring = &block_post,
+                                     .sizes.initializer_range = 0.1,
+                                     .weight_bytes = sizeof(struct toy_weights),
+                                     .act_bytes = sizeof(struct toy_acts),
+                                     .carve_input = carve_input};
+    block_model_size(&t->blocks, c->vocab_size);
+    block_model_add(&t->blocks, (struct block_part){input_rows, 1, "toy.word.", MODEL_INPUT_LAYER, 0});
+    block_model_add(&t->blocks,
+                    (struct block_part){layer_rows, BLOCK_N_ROWS, "toy.layer.", BLOCK_EVERY_LAYER, 0});
+    model_add_measure(&t->blocks.model, MEASURE_NEXT_TOKEN, TEXT_MASKED_LABELS);
+    *model = &t->blocks.model;
+    return status_ok();
+}
+
+/* ---- 5. the family ---- */
 
 static struct status parse_config(void *config, const json_t *object, const char *source)
 {
     struct toy_config *c = config;
     *c = (struct toy_config){0};
-    TRY(json_get_int(object, source, "vocab_size", false, &c->vocab_size));
-    TRY(json_get_int(object, source, "hidden_size", true, &c->hidden_size));
-    TRY(json_get_int(object, source, "intermediate_size", true, &c->intermediate_size));
-    TRY(json_get_int(object, source, "max_position_embeddings", true, &c->max_position_embeddings));
-    return c->hidden_size > 0 && c->intermediate_size > 0 && c->max_position_embeddings > 0
+    TRY(config_fields_parse(c, fields, N_FIELDS, true, object, source));
+    return c->hidden_size % c->n_heads == 0
                ? status_ok()
-               : status_error(STATUS_DATA, "%s: a size is below 1", source);
-}
-
-static json_t *config_to_json(const void *config, enum model_task task)
-{
-    struct model *m;
-    if (failed(toy_model_create(&m, config, task))) {
-        return NULL;
-    }
-    json_t *object = m->type->to_json(m);
-    free(m);
-    return object;
+               : status_error(STATUS_DATA, "%s: a width of %lld does not divide into %lld heads", source,
+                              (long long)c->hidden_size, (long long)c->n_heads);
 }
 
 static struct model_family_sizes sizes(const void *config)
 {
     const struct toy_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->max_position_embeddings, 1, 1, 0, false};
+    return (struct model_family_sizes){c->vocab_size, c->max_length, c->n_layers, c->n_heads, 1e-5, true};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)
@@ -52,11 +262,7 @@ static struct model_labels *labels(void *config)
 
 static struct status same_architecture(const void *a, const void *b)
 {
-    const struct toy_config *x = a, *y = b;
-    return x->hidden_size == y->hidden_size && x->intermediate_size == y->intermediate_size &&
-                   x->max_position_embeddings == y->max_position_embeddings
-               ? status_ok()
-               : status_error(STATUS_DATA, "the sizes differ");
+    return config_fields_same(a, b, fields + 1, N_FIELDS - 1); /* vocabularies may differ */
 }
 
 static const char *class_of(enum model_task task)
@@ -70,13 +276,13 @@ static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *conf
     return MODEL_TASK_CAUSAL_LM;
 }
 
-static const char *const none[] = {NULL};
-static const char *const no_copies[][2] = {{NULL, NULL}};
+static const char *const types[] = {"toy", NULL}, *const none[] = {NULL},
+                         *const no_copies[][2] = {{NULL, NULL}};
 static const struct model_family_rename no_renames[] = {{NULL, NULL, false, false}};
 
 const struct model_family toy_family = {
     .name = "toy",
-    .model_types = model_types,
+    .model_types = types,
     .config_bytes = sizeof(struct toy_config),
     .usual_words = 64,
     .parse_config = parse_config,
@@ -84,7 +290,7 @@ const struct model_family toy_family = {
     .sizes = sizes,
     .set_words = set_words,
     .labels = labels,
-    .create = toy_model_create,
+    .create = create,
     .same_architecture = same_architecture,
     .class_of = class_of,
     .task_of = task_of,
@@ -97,11 +303,8 @@ const struct model_family toy_family = {
     .tied_part = NAMES_MLM,
     .buffers = none,
     .states = none,
-    .words = "toy.embeddings.word_embeddings.weight",
-    .parts = {[NAMES_EMBEDDINGS] = "toy.embeddings.", [NAMES_ENCODER] = "toy.layer."},
-    .patterns = {[NAMES_EMBEDDINGS] = "toy.embeddings.*",
-                 [NAMES_ENCODER] = "toy.layer.*",
-                 [NAMES_BUFFER] = "buffers",
-                 [NAMES_STATE] = "states",
-                 [NAMES_OTHER] = "others"},
+    .words = "toy.word.weight",
+    .parts = {[NAMES_EMBEDDINGS] = "toy.word.", [NAMES_ENCODER] = "toy.layer."},
+    .patterns =
+        {[NAMES_EMBEDDINGS] = "toy.word.*", [NAMES_ENCODER] = "toy.layer.*", [NAMES_OTHER] = "others"},
 };

@@ -618,6 +618,11 @@ const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
 static const struct pretrain_kind llama_pretrain = {.family = &llama_family, DECODER},
                                   tied_llama_pretrain = {.family = &tied_llama_family, DECODER};
 
+struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
+{
+    return (struct pretrain_kind){.family = family, DECODER};
+}
+
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
 {
     static const struct pretrain_kind *const kinds[] = {&gpt2_pretrain, &bloom_pretrain, &llama_pretrain,

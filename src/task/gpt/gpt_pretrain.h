@@ -26,6 +26,9 @@ struct gpt_pretrain_options {
 
 extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
 
+/* The pre-training of another decoder, of the same stores; its options have a struct gpt_pretrain_options. */
+struct pretrain_kind gpt_pretrain_kind(const struct model_family *family);
+
 /* The kind of this family; NULL: the family is no decoder. */
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family);
 

@@ -52,8 +52,10 @@ void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, te
     PLAN(x, "attention_backward", flops, 0, {"dq", dq, matrix, rows, d}, {"dk", dk, matrix, kv_rows, d},
          {"dv", dv, matrix, kv_rows, d}, {"dout", dout, matrix, rows, d});
     if (!tensor_is_null(dbias)) {
-        size_t scratch = workspace_attention_sums(
-            q.dims[0], k.dims[0], sums, tensor_count(a.cu_seqlens_q) - 1, a.max_seqlen_q, a.max_seqlen_kv);
+        size_t scratch =
+            workspace_attention_sums((struct workspace_sums){q.dims[0], q.dims[1] * d},
+                                     (struct workspace_sums){k.dims[0], k.dims[1] * d},
+                                     tensor_count(a.cu_seqlens_q) - 1, a.max_seqlen_q, a.max_seqlen_kv);
         PLAN(x, "attention_backward", 0, scratch, {"dbias", dbias, (int)dtype_of_vectors(q.dtype), 1, sums});
     }
 }

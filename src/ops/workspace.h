@@ -127,8 +127,8 @@ static inline size_t workspace_attention_cached(int64_t rows_q, int64_t n_sequen
     return workspace_cached_starts(n_sequences) + (ranges > 1 ? (size_t)partial * sizeof(float) : 0);
 }
 
-/* Sums of columns of dq, dk and dv, `sums` in all: one for every tile of every sequence, or one for every run
- * of rows; and space for the same number of totals. */
+/* Sums of columns of dq, and of dk and dv: one for every tile of every sequence, or one for every run of
+ * rows; and space for the same number of totals. */
 enum { WORKSPACE_ATTENTION_TILE = 128 };
 
 static inline int64_t workspace_attention_tiles(int64_t max_seqlen_q, int64_t max_seqlen_kv)
@@ -137,14 +137,20 @@ static inline int64_t workspace_attention_tiles(int64_t max_seqlen_q, int64_t ma
     return longest > 0 ? (longest + WORKSPACE_ATTENTION_TILE - 1) / WORKSPACE_ATTENTION_TILE : 1;
 }
 
-static inline size_t workspace_attention_sums(int64_t rows_q, int64_t rows_kv, int64_t sums,
+/* A matrix of which columns are summed. */
+struct workspace_sums {
+    int64_t rows, cols;
+};
+
+static inline size_t workspace_attention_sums(struct workspace_sums q, struct workspace_sums kv,
                                               int64_t n_sequences, int64_t max_seqlen_q,
                                               int64_t max_seqlen_kv)
 {
-    int64_t rows = rows_q > rows_kv ? rows_q : rows_kv;
+    int64_t sums = q.cols + 2 * kv.cols;
     int64_t tiles = n_sequences * workspace_attention_tiles(max_seqlen_q, max_seqlen_kv);
     size_t totals = (size_t)sums * sizeof(float), of_tiles = (size_t)tiles * totals;
-    size_t of_runs = workspace_column_sum(rows, sums / 3);
+    size_t of_q = workspace_column_sum(q.rows, q.cols), of_kv = workspace_column_sum(kv.rows, kv.cols);
+    size_t of_runs = of_q > of_kv ? of_q : of_kv;
     of_runs = of_runs > (size_t)WORKSPACE_ROW_RUNS * totals ? of_runs : (size_t)WORKSPACE_ROW_RUNS * totals;
     return totals + (of_tiles > of_runs ? of_tiles : of_runs);
 }

@@ -59,7 +59,7 @@ static launch_attention sizes_of(const problem &p)
 {
     launch_attention a = {};
     a.n_sequences = (int64_t)p.of_queries.size();
-    a.n_heads = HEADS;
+    a.n_heads = a.n_kv_heads = HEADS;
     a.head_size = p.head_size;
     a.cu_q = bounds_of(p.of_queries, &a.max_seqlen_q);
     a.cu_kv = bounds_of(p.of_keys, &a.max_seqlen_kv);

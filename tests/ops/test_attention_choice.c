@@ -131,6 +131,7 @@ static struct attention_call call_of(void *memory)
                   .n_rows_kv = 8192,
                   .n_sequences = 64,
                   .n_heads = 16,
+                  .n_kv_heads = 16,
                   .head_size = 64,
                   .max_seqlen_q = 128,
                   .max_seqlen_kv = 128,
@@ -161,6 +162,11 @@ static void test_keys(void)
                "gpu\tattention forward bf16, 16 heads of 64, 8192x8192 rows, 64 sequences up to 128x128, "
                "dropout, bits, aligned, of plain mma.sync");
     call.sizes.bits = NULL;
+    call.sizes.n_kv_heads = 4; /* fewer blocks with longer walks */
+    expect_key(&call, &BOTH,
+               "gpu\tattention forward bf16, 16 heads of 64 that share 4, 8192x8192 rows, 64 sequences up to "
+               "128x128, dropout, aligned, of plain mma.sync");
+    call.sizes.n_kv_heads = 16;
     EXPECT(attention_served_why(&call, LAUNCH_ATTENTION_MMA, ATTENTION_ANY) == NULL, "as expected");
     EXPECT(strstr(attention_served_why(&call, LAUNCH_ATTENTION_PLAIN, ATTENTION_ANY), "head size"), "why");
     EXPECT(strstr(attention_served_why(&call, LAUNCH_ATTENTION_PLAIN, LAUNCH_ATTENTION_PLAIN),

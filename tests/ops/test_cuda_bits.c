@@ -38,10 +38,9 @@ static tensor filled(tensor t, bool zero)
     return t;
 }
 
-static tensor heads(enum dtype dtype, int64_t head_size)
+static tensor heads(enum dtype dtype, int64_t n, int64_t head_size)
 {
-    return tensor_split_heads(filled(arena_carve_2d(&of.arena, dtype, ROWS, HEADS * head_size), false),
-                              HEADS);
+    return tensor_split_heads(filled(arena_carve_2d(&of.arena, dtype, ROWS, n * head_size), false), n);
 }
 
 /* The bytes of a tensor, which the caller frees. */
@@ -71,17 +70,18 @@ static struct attention attention_of(tensor cu_seqlens, tensor row_keys, tensor 
                               .bits = bits};
 }
 
-static void carve(enum dtype dtype, int64_t head_size)
+static void carve(enum dtype dtype, int64_t head_size, int64_t kv_heads)
 {
     tensor cu_seqlens = arena_carve_1d(&of.arena, DTYPE_I32, SEQUENCES + 1);
     tensor row_keys = arena_carve_2d(&of.arena, DTYPE_I32, ROWS, 2);
-    tensor bits = bits_of(NULL), *const all[] = {&of.q,  &of.k,  &of.v,  &of.out,
-                                                 &of.dq, &of.dk, &of.dv, &of.dout};
-    for (int i = 0; i < 8; i++) {
-        *all[i] = heads(dtype, head_size);
+    tensor bits = bits_of(NULL), *const of_heads[] = {&of.q, &of.out, &of.dq, &of.dout},
+           *const of_keys[] = {&of.k, &of.v, &of.dk, &of.dv};
+    for (int i = 0; i < 4; i++) {
+        *of_heads[i] = heads(dtype, HEADS, head_size);
+        *of_keys[i] = heads(dtype, kv_heads, head_size);
     }
     of.lse = arena_carve_2d(&of.arena, DTYPE_F32, ROWS, HEADS);
-    of.dbias = arena_carve_1d(&of.arena, DTYPE_F32, 3 * HEADS * head_size);
+    of.dbias = arena_carve_1d(&of.arena, DTYPE_F32, (HEADS + 2 * kv_heads) * head_size);
     bits = arena_carve_2d(&of.arena, DTYPE_I32, bits.dims[0], bits.dims[1]);
     exec_copy_in(&of.x, cu_seqlens.data, bounds, sizeof bounds);
     exec_copy_in(&of.x, row_keys.data, of.row_keys, sizeof of.row_keys);
@@ -229,12 +229,11 @@ int test_cuda_bits(void)
     static const struct {
         const char *kernel;
         enum dtype dtype;
-        int64_t head_size;
-    } runs[] = {{"plain", DTYPE_F32, 24},
-                {"mma.sync", DTYPE_BF16, 64},
-                {"mma.sync", DTYPE_F16, 160},
-                {"wgmma", DTYPE_BF16, 64},
-                {"wgmma", DTYPE_F16, 128}};
+        int64_t head_size, kv_heads;
+    } runs[] = {{"plain", DTYPE_F32, 24, HEADS},     {"mma.sync", DTYPE_BF16, 64, HEADS},
+                {"mma.sync", DTYPE_F16, 160, HEADS}, {"wgmma", DTYPE_BF16, 64, HEADS},
+                {"wgmma", DTYPE_F16, 128, HEADS},    {"plain", DTYPE_F32, 24, 1},
+                {"mma.sync", DTYPE_F16, 64, 1},      {"wgmma", DTYPE_BF16, 64, 1}};
     void *memory, *scratch;
     of.b = checkop_find_backend("cuda");
     fill_row_keys();
@@ -250,7 +249,7 @@ int test_cuda_bits(void)
         EXPECT_OK(of.b.device->allocate(&scratch, SCRATCH, "scratch"));
         of.x.workspace = scratch;
         of.arena = arena_over(memory, BYTES);
-        carve(runs[i].dtype, runs[i].head_size);
+        carve(runs[i].dtype, runs[i].head_size, runs[i].kv_heads);
         run_kernel(runs[i].kernel, runs[i].dtype, runs[i].head_size);
         of.b.device->release(memory, BYTES);
         of.b.device->release(scratch, SCRATCH);

@@ -280,9 +280,10 @@ static void cpu_attention_backward(struct exec *x, tensor dq, tensor dk, tensor 
     if (!tensor_is_null(dbias) && !failed(x->status)) {
         int64_t cols = q.dims[1] * q.dims[2], kv_cols = k.dims[1] * k.dims[2];
         float *total = dbias.data;
-        float *partials = exec_scratch(x, workspace_attention_sums(q.dims[0], k.dims[0], cols + 2 * kv_cols,
-                                                                   tensor_count(a.cu_seqlens_q) - 1,
-                                                                   a.max_seqlen_q, a.max_seqlen_kv));
+        float *partials = exec_scratch(
+            x, workspace_attention_sums((struct workspace_sums){q.dims[0], cols},
+                                        (struct workspace_sums){k.dims[0], kv_cols},
+                                        tensor_count(a.cu_seqlens_q) - 1, a.max_seqlen_q, a.max_seqlen_kv));
         sum_columns(x, total, dq, partials);
         sum_columns(x, total + cols, dk, partials);
         sum_columns(x, total + cols + kv_cols, dv, partials);

@@ -22,6 +22,7 @@ enum {
     N_TYPES = 3,
     NAMES_BYTES = 16 * LAUNCH_ATTENTION_KERNELS,
     LIST_BYTES = 8 * NAMES_BYTES,
+    GROUPS_BYTES = 40,
     MOST_LINES = 16
 };
 
@@ -109,18 +110,21 @@ bool attention_is_candidate(const struct attention_candidates *a, int kernel)
 }
 
 /* "MACHINE\tattention backward bf16, 16 heads of 64, 8192x8192 rows, 64 sequences up to 128x128, dropout,
- * aligned, of mma.sync wgmma" */
+ * aligned, of mma.sync wgmma"; "16 heads of 64 that share 4" if those have keys and values. */
 void attention_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct attention_call *c,
                    const struct attention_candidates *a)
 {
     const struct launch_attention *s = &c->sizes;
-    char names[NAMES_BYTES];
+    char names[NAMES_BYTES], groups[GROUPS_BYTES] = "";
     join_names(names, a, " ");
+    if (s->n_kv_heads != s->n_heads) {
+        snprintf(groups, sizeof groups, " that share %lld", (long long)s->n_kv_heads);
+    }
     snprintf(key, PRODUCT_KEY_BYTES,
-             "%s\tattention %s %s, %lld heads of %lld, %lldx%lld rows, %lld sequences up to "
+             "%s\tattention %s %s, %lld heads of %lld%s, %lldx%lld rows, %lld sequences up to "
              "%lldx%lld%s%s%s%s%s%s, of %s",
              machine, c->backward ? "backward" : "forward", TYPES[c->type], (long long)s->n_heads,
-             (long long)s->head_size, (long long)s->n_rows_q, (long long)s->n_rows_kv,
+             (long long)s->head_size, groups, (long long)s->n_rows_q, (long long)s->n_rows_kv,
              (long long)s->n_sequences, (long long)s->max_seqlen_q, (long long)s->max_seqlen_kv,
              s->causal ? ", causal" : "", s->slopes != NULL ? ", slopes" : "",
              s->dropout.threshold > 0 ? ", dropout" : "", s->bits != NULL ? ", bits" : "",

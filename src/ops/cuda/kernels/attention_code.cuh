@@ -40,10 +40,24 @@ void attention_wgmma_cluster_backward(const launch *l, const launch_attention *a
     case 160: function<E, 160>(__VA_ARGS__); break;                                                          \
     }
 
+/* The number of heads that share keys and values. */
+__device__ static inline int heads_of_group(const launch_attention &a)
+{
+    return (int)((unsigned)a.n_heads / (unsigned)a.n_kv_heads);
+}
+
+/* The head of keys and values that a head reads: head / (N / G).  Models without shared ones divide
+ * nothing. */
+__device__ static inline int kv_head_of(const launch_attention &a, int head)
+{
+    unsigned n = (unsigned)a.n_heads, n_kv = (unsigned)a.n_kv_heads;
+    return n == n_kv ? head : (int)((unsigned)head * n_kv / n);
+}
+
 /* The place of this block's work. */
 struct place {
-    int sequence, head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
-    int first;                            /* first row of its tile, in the sequence */
+    int sequence, head, kv_head, q0, n_q, k0, n_k; /* rows of the stream; lengths of the sequence */
+    int first;                                     /* first row of its tile, in the sequence */
 };
 
 /* The place of a tile, a head and a sequence. */
@@ -52,6 +66,7 @@ __device__ static inline place place_at(const launch_attention &a, int sequence,
     place p;
     p.sequence = sequence;
     p.head = head;
+    p.kv_head = kv_head_of(a, head);
     p.q0 = a.cu_q[sequence];
     p.n_q = a.cu_q[sequence + 1] - p.q0;
     p.k0 = a.cu_kv[sequence];
@@ -60,10 +75,12 @@ __device__ static inline place place_at(const launch_attention &a, int sequence,
     return p;
 }
 
-/* False for a block without rows: sequences are shorter than the longest. */
+/* False for a block without rows: sequences are shorter than the longest.  A block of attention_grid has a
+ * head's queries; one of attention_key_grid has keys, and begins with the first head that reads them. */
 __device__ static inline bool find_place(place *p, const launch_attention &a, bool by_queries, int tile)
 {
-    *p = place_at(a, (int)blockIdx.z, (int)blockIdx.y, (int)blockIdx.x * tile);
+    int heads = by_queries ? 1 : heads_of_group(a);
+    *p = place_at(a, (int)blockIdx.z, (int)blockIdx.y * heads, (int)blockIdx.x * tile);
     return p->first < (by_queries ? p->n_q : p->n_k);
 }
 
@@ -112,6 +129,11 @@ __device__ static inline int64_t visible_keys(const launch_attention &a, const p
 static inline dim3 attention_grid(const launch_attention *a, int64_t longest, int tile)
 {
     return dim3(blocks_of(longest, tile), (unsigned)a->n_heads, (unsigned)a->n_sequences);
+}
+
+static inline dim3 attention_key_grid(const launch_attention *a, int64_t longest, int tile)
+{
+    return dim3(blocks_of(longest, tile), (unsigned)a->n_kv_heads, (unsigned)a->n_sequences);
 }
 
 /* How heads of D columns are split: a block owns OWN rows (queries, or keys), 16 a warp; rows of the other

@@ -1,11 +1,11 @@
 /* cuda_attention: scaled dot-product attention over ragged sequences, forward (Dao 2023, arXiv:2307.08691,
  * algorithm 1) and backward (algorithm 2), with addressed dropout.
  *
- * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in its own kernel), walks over
- * the keys (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T
- * reaches memory.  Products are plain multiply-adds, so arithmetic bounds it; it runs for every head size and
- * type that no other kernel fits.  All kernels are listed at the end.  Deterministic: no atomic, and a fixed
- * order of sums. */
+ * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in its own kernel), and walks
+ * over the keys (queries of all heads that read its keys) 32 at a time.  It keeps everything in shared memory
+ * as fp32; nothing of size T x T reaches memory.  Products are plain multiply-adds, so arithmetic bounds it;
+ * it runs for every head size and type that no other kernel fits.  All kernels are listed at the end.
+ * Deterministic: no atomic, and a fixed order of sums. */
 #include "ops/cuda/kernels/attention_code.cuh"
 #include "ops/cuda/kernels/sums_code.cuh"
 
@@ -178,8 +178,8 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
     }
     for (int64_t j0 = 0; j0 < p.n_k; j0 += TILE) {
         __syncthreads();
-        load_tile<A>(keys, k, p.head, d, p.k0, j0, p.n_k);
-        load_tile<A>(values, v, p.head, d, p.k0, j0, p.n_k);
+        load_tile<A>(keys, k, p.kv_head, d, p.k0, j0, p.n_k);
+        load_tile<A>(values, v, p.kv_head, d, p.k0, j0, p.n_k);
         __syncthreads();
         product_transposed(scores, queries, keys, d);
         __syncthreads();
@@ -275,8 +275,8 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
     load_statistics<A>(a, p, lse, delta, all_lse, douts, out, p.first);
     for (int64_t j0 = 0; j0 < p.n_k; j0 += TILE) {
         __syncthreads();
-        load_tile<A>(keys, k, p.head, d, p.k0, j0, p.n_k);
-        load_tile<A>(values, v, p.head, d, p.k0, j0, p.n_k);
+        load_tile<A>(keys, k, p.kv_head, d, p.k0, j0, p.n_k);
+        load_tile<A>(values, v, p.kv_head, d, p.k0, j0, p.n_k);
         __syncthreads();
         product_transposed(scores, queries, keys, d);
         product_transposed(dp, douts, values, d);
@@ -310,27 +310,29 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
     tile values = take_tile(&shared, (int)d), dkeys = take_tile(&shared, (int)d),
          dvalues = take_tile(&shared, (int)d);
     tile scores = take_tile(&shared, TILE), dp = take_tile(&shared, TILE);
-    load_tile<A>(keys, k, p.head, d, p.k0, p.first, p.n_k);
-    load_tile<A>(values, v, p.head, d, p.k0, p.first, p.n_k);
+    load_tile<A>(keys, k, p.kv_head, d, p.k0, p.first, p.n_k);
+    load_tile<A>(values, v, p.kv_head, d, p.k0, p.first, p.n_k);
     clear_tile(dkeys, d);
     clear_tile(dvalues, d);
-    for (int64_t i0 = 0; i0 < p.n_q; i0 += TILE) {
-        __syncthreads();
-        load_tile<A>(queries, q, p.head, d, p.q0, i0, p.n_q);
-        load_tile<A>(douts, dout, p.head, d, p.q0, i0, p.n_q);
-        __syncthreads();
-        load_statistics<A>(a, p, lse, delta, all_lse, douts, out, i0);
-        product_transposed(scores, queries, keys, d);
-        product_transposed(dp, douts, values, d);
-        __syncthreads();
-        differentiate(a, p, key, scores, dp, lse, delta, i0, p.first);
-        __syncthreads();
-        product_add(dvalues, NULL, scores, true, douts, d);
-        product_add(dkeys, NULL, dp, true, queries, d);
+    for (int end = p.head + heads_of_group(a); p.head < end; p.head++) {
+        for (int64_t i0 = 0; i0 < p.n_q; i0 += TILE) {
+            __syncthreads();
+            load_tile<A>(queries, q, p.head, d, p.q0, i0, p.n_q);
+            load_tile<A>(douts, dout, p.head, d, p.q0, i0, p.n_q);
+            __syncthreads();
+            load_statistics<A>(a, p, lse, delta, all_lse, douts, out, i0);
+            product_transposed(scores, queries, keys, d);
+            product_transposed(dp, douts, values, d);
+            __syncthreads();
+            differentiate(a, p, key, scores, dp, lse, delta, i0, p.first);
+            __syncthreads();
+            product_add(dvalues, NULL, scores, true, douts, d);
+            product_add(dkeys, NULL, dp, true, queries, d);
+        }
     }
     __syncthreads();
-    store_tile<A>(dk, dkeys, p.head, d, p.k0, p.first, p.n_k);
-    store_tile<A>(dv, dvalues, p.head, d, p.k0, p.first, p.n_k);
+    store_tile<A>(dk, dkeys, p.kv_head, d, p.k0, p.first, p.n_k);
+    store_tile<A>(dv, dvalues, p.kv_head, d, p.k0, p.first, p.n_k);
 }
 
 static int shared_bytes(const launch_attention *a, int wide, int narrow)
@@ -354,8 +356,8 @@ static void backward(const launch *l, const launch_attention *a, const attention
     LAUNCH(l, query_gradient_kernel<A>, attention_grid(a, a->max_seqlen_q, TILE), BLOCK, of_queries, *a,
            r->dq, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
     cudaFuncSetAttribute(key_gradient_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
-    LAUNCH(l, key_gradient_kernel<A>, attention_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a, r->dk,
-           r->dv, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
+    LAUNCH(l, key_gradient_kernel<A>, attention_key_grid(a, a->max_seqlen_kv, TILE), BLOCK, of_keys, *a,
+           r->dk, r->dv, r->dout, r->out, r->lse, r->q, r->k, r->v, l->dropout_key);
 }
 
 static bool plain_has(launch_type, int64_t)
@@ -408,10 +410,9 @@ int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_
 }
 
 /* Without a sequence all rows are after the last one. */
-static void clear_rows(const launch *l, const launch_attention *a, launch_rows rows, int64_t n,
-                       launch_type type)
+static void clear_rows(const launch *l, launch_rows rows, int64_t n, int64_t cols, launch_type type)
 {
-    cuda_launch_fill(l, rows, type, n, a->n_heads * a->head_size, 0);
+    cuda_launch_fill(l, rows, type, n, cols, 0);
 }
 
 void cuda_launch_attention(const launch *l, launch_attention_kernel kernel, const launch_attention *a,
@@ -420,7 +421,21 @@ void cuda_launch_attention(const launch *l, launch_attention_kernel kernel, cons
     if (a->n_sequences > 0) {
         KERNELS[kernel].forward(l, a, r, type);
     } else {
-        clear_rows(l, a, r->out, a->n_rows_q, type);
+        clear_rows(l, r->out, a->n_rows_q, a->n_heads * a->head_size, type);
+    }
+}
+
+/* totals += sums of columns of dq, dk and dv by tile, at once if all have as many columns. */
+static void add_tiles(const launch *l, const run_totals &totals, const launch_attention *a,
+                      const launch_attention_rows *r)
+{
+    int64_t cols = a->n_heads * a->head_size, kv_cols = a->n_kv_heads * a->head_size;
+    int64_t tiles = a->n_sequences * r->tiles;
+    int at_once = cols == kv_cols ? 3 : 1;
+    add_runs(l, totals, at_once, r->partial_sums, tiles, cols);
+    if (at_once == 1) {
+        add_runs(l, run_totals{{totals.vector[1], totals.vector[2]}}, 2, r->partial_sums + tiles * cols,
+                 tiles, kv_cols);
     }
 }
 
@@ -428,10 +443,10 @@ void cuda_launch_attention(const launch *l, launch_attention_kernel kernel, cons
 static void sum_gradients(const launch *l, bool in_tiles, const launch_attention *a,
                           const launch_attention_rows *r, launch_type type)
 {
-    int64_t cols = a->n_heads * a->head_size;
+    int64_t cols = a->n_heads * a->head_size, kv_cols = a->n_kv_heads * a->head_size;
+    const run_totals totals = {{r->dbias, r->dbias + cols, r->dbias + cols + kv_cols}};
     if (in_tiles) {
-        add_runs(l, run_totals{{r->dbias, r->dbias + cols, r->dbias + 2 * cols}}, 3, r->partial_sums,
-                 a->n_sequences * r->tiles, cols);
+        add_tiles(l, totals, a, r);
         return;
     }
     launch of_runs = *l;
@@ -439,7 +454,7 @@ static void sum_gradients(const launch *l, bool in_tiles, const launch_attention
     const launch_rows gradients[] = {r->dq, r->dk, r->dv};
     for (int i = 0; i < 3; i++) {
         int64_t rows = i == 0 ? a->n_rows_q : a->n_rows_kv;
-        cuda_launch_column_sum(&of_runs, r->dbias + i * cols, gradients[i], type, rows, cols,
+        cuda_launch_column_sum(&of_runs, totals.vector[i], gradients[i], type, rows, i == 0 ? cols : kv_cols,
                                i == 0 ? r->runs_q : r->runs_kv, NULL);
     }
 }
@@ -449,9 +464,9 @@ void cuda_launch_attention_backward(const launch *l, launch_attention_kernel ker
                                     launch_type type)
 {
     if (a->n_sequences == 0) {
-        clear_rows(l, a, r->dq, a->n_rows_q, type);
-        clear_rows(l, a, r->dk, a->n_rows_kv, type);
-        clear_rows(l, a, r->dv, a->n_rows_kv, type);
+        clear_rows(l, r->dq, a->n_rows_q, a->n_heads * a->head_size, type);
+        clear_rows(l, r->dk, a->n_rows_kv, a->n_kv_heads * a->head_size, type);
+        clear_rows(l, r->dv, a->n_rows_kv, a->n_kv_heads * a->head_size, type);
         return;
     }
     KERNELS[kernel].backward(l, a, r, type);

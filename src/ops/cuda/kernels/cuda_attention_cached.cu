@@ -20,8 +20,8 @@ __global__ static void append_kernel(launch_cached c, launch_rows k, launch_rows
         return;
     }
     int64_t slot = checked_index(slots, row, c.n_pages * PAGE, fault), place = slot % PAGE;
-    for (int64_t i = threadIdx.x; i < c.n_heads * d; i += blockDim.x) {
-        int64_t page = (slot / PAGE * c.n_heads + i / d) * PAGE * d, column = i % d;
+    for (int64_t i = threadIdx.x; i < c.n_kv_heads * d; i += blockDim.x) {
+        int64_t page = (slot / PAGE * c.n_kv_heads + i / d) * PAGE * d, column = i % d;
         ((A *)c.keys)[page + column * PAGE + place] = ((const A *)k.data)[row * k.stride + i];
         ((A *)c.values)[page + place * d + column] = ((const A *)v.data)[row * v.stride + i];
     }
@@ -57,12 +57,12 @@ __device__ static query query_of(const launch_attention &a, int64_t row)
     return query{low, row >= a.cu_q[a.n_sequences] || n < 0 ? 0 : n};
 }
 
-/* The first element of the head's part of the page of key j. */
-__device__ static int64_t page_at(const launch_cached &c, int64_t sequence, int64_t j, int64_t head,
+/* The first element of the part of the page of key j that a head of keys and values has. */
+__device__ static int64_t page_at(const launch_cached &c, int64_t sequence, int64_t j, int64_t kv_head,
                                   int32_t *fault)
 {
     int64_t page = checked_index(c.block_table, sequence * c.table_width + j / PAGE, c.n_pages, fault);
-    return (page * c.n_heads + head) * PAGE * c.head_size;
+    return (page * c.n_kv_heads + kv_head) * PAGE * c.head_size;
 }
 
 template <typename A>
@@ -92,6 +92,7 @@ __global__ static void cached_kernel(launch_attention a, launch_cached c, launch
     __shared__ float q[MOST_HEAD_SIZE], scores[BLOCK];
     __shared__ int64_t pages[BLOCK / PAGE];
     int64_t row = blockIdx.x, head = blockIdx.y, d = c.head_size, t = threadIdx.x;
+    int64_t kv_head = head / (a.n_heads / c.n_kv_heads);
     query own = query_of(a, row);
     float slope = a.slopes == NULL ? 0.0f : a.slopes[head], most = -INFINITY, sum = 0,
           result[OWN_COLUMNS] = {0};
@@ -102,7 +103,7 @@ __global__ static void cached_kernel(launch_attention a, launch_cached c, launch
         int64_t n = own.n_keys - first < BLOCK ? own.n_keys - first : BLOCK;
         __syncthreads(); /* the scores before are read */
         if (t % PAGE == 0 && t < n) {
-            pages[t / PAGE] = page_at(c, own.sequence, first + t, head, fault);
+            pages[t / PAGE] = page_at(c, own.sequence, first + t, kv_head, fault);
         }
         __syncthreads();
         if (t < n) {

@@ -70,14 +70,14 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     square sums[cut<D>::SQUARES];
     clear_squares(sums);
     start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
-    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.kv_head);
     cp_async_commit();
     for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
         E *keys = buffers + turn * 2 * STREAM * STRIDE;
         int later = j + STREAM;
         if (later < n_keys) {
             copy_two<E, D>(buffers + (turn ^ 1) * 2 * STREAM * STRIDE, r.k, r.v, p.k0 + later, p.n_k - later,
-                           p.head);
+                           p.kv_head);
         }
         cp_async_commit();
         cp_async_wait<1>();

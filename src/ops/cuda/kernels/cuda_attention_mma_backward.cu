@@ -2,10 +2,11 @@
  * arXiv:2307.08691, algorithm 2, without its atomic sums), for bf16 and fp16.
  *
  * The kernel by keys: a block owns up to 128 keys of a head, a warp 16 of them, and walks over the queries,
- * 64 at a time.  Scores have keys as rows, so that P and dS are left factors of dv = P^T dout and dk = dS^T q
- * in place.  If these are all keys of the sequence, the block has everything that dq = dS k needs: warps
- * store dS in shared memory and then compute 16 queries and half of the columns each.  q, k, v,
- * out, dout are read once, dq, dk, dv written once: memory bounds this case, that of BERT's phase 1.
+ * 64 at a time; if heads share the keys, over those of one head after the other, in order.  Scores have keys
+ * as rows, so that P and dS are left factors of dv = P^T dout and dk = dS^T q in place.  If these are all
+ * keys of the sequence, the block has everything that dq = dS k needs: warps store dS in shared memory and
+ * then compute 16 queries and half of the columns each.  q, k, v, out, dout are read once, dq, dk, dv written
+ * once: memory bounds this case, that of BERT's phase 1.
  *
  * The kernel by queries: dq of the sequences that have more keys, with the roles exchanged; scores are
  * computed again, and no sum needs several blocks.
@@ -110,7 +111,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     E *gradients = keys + by_keys<D>::GRADIENTS;
     float *lse = (float *)(keys + by_keys<D>::ELEMENTS);
     place p;
-    clear_outside_queries<E>(a, r.dq);
+    clear_outside_queries<E>(a, r.dq, heads_of_group(a));
     clear_outside_keys<E>(a, r.dk, r.dv);
     if (!find_place(&p, a, false, OWN) && p.first != 0) { /* without keys there are still queries */
         return;
@@ -118,58 +119,63 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     bool whole = p.n_k <= OWN;
     int blind = whole || !a.causal ? 0 : p.first + p.n_q - p.n_k; /* queries that see none of these keys */
     int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + row;
-    score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
     square dk[cut<D>::SQUARES], dv[cut<D>::SQUARES];
     clear_squares(dk);
     clear_squares(dv);
-    start_copy<OWN, D, THREADS>(keys, r.k, p.k0 + p.first, p.n_k - p.first, p.head * D);
-    start_copy<OWN, D, THREADS>(values, r.v, p.k0 + p.first, p.n_k - p.first, p.head * D);
+    start_copy<OWN, D, THREADS>(keys, r.k, p.k0 + p.first, p.n_k - p.first, p.kv_head * D);
+    start_copy<OWN, D, THREADS>(values, r.v, p.k0 + p.first, p.n_k - p.first, p.kv_head * D);
     copy_two<E, D>(buffers, r.q, r.dout, p.q0 + first, p.n_q - first, p.head);
     cp_async_commit();
-    for (int i = first, turn = 0; i < p.n_q; i += STREAM, turn ^= 1) {
-        E *queries = buffers + turn * 2 * STREAM * STRIDE;
-        query_tile<E> t = {queries, queries + STREAM * STRIDE, lse, lse + STREAM, i};
-        int later = i + STREAM;
-        if (later < p.n_q) {
-            copy_two<E, D>(buffers + (turn ^ 1) * 2 * STREAM * STRIDE, r.q, r.dout, p.q0 + later,
-                           p.n_q - later, p.head);
-        }
-        cp_async_commit();
-        int reader = (int)(threadIdx.x / QUAD); /* a quad computes the statistics of a query */
-        row_part<D> part = load_part<E, D>(r.out, p, t.first + reader);
-        float own_lse = load_lse(a, r, p, t.first + reader);
-        auto row_key_of = [&](int query) { return load_row_key(drop, t.first + query); };
-        uint32_t kept = own_key < p.n_k
-                            ? kept_by_key<cut<D>::STEPS>(drop, row_key_of,
-                                                         read_by_key<cut<D>::STEPS>(drop, t.first), own_key)
-                            : 0;
-        cp_async_wait<1>();
-        __syncthreads();
-        float own_delta = dot_row<plain_rows<STRIDE>>(part, t.douts, reader);
-        if (lane_of_warp() % QUAD == 0) {
-            t.lse[reader] = own_lse;
-            t.delta[reader] = own_delta;
-        }
-        __syncthreads();
-        ROLLED
-        for (int n = 0; n < cut<D>::STEPS && i + n * SIDE < p.n_q && own_key < p.n_k; n++) {
-            pass_queries<E, D>(dk, dv, gradients + row * (STREAM + TILE_GAP), keys + row * STRIDE,
-                               values + row * STRIDE, t, n, rule, kept >> (8 * n), own_key, a.dropout.scale);
-        }
-        __syncthreads();
-        if (whole) {
-            finish_queries<E, D>(a, r, p, t, keys, gradients);
+    ROLLED
+    for (int turn = 0, end = p.head + heads_of_group(a); p.head < end; p.head++) {
+        score_rule rule = score_rule_of(a, p);
+        dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
+        for (int i = first; i < p.n_q; i += STREAM, turn ^= 1) {
+            E *queries = buffers + turn * 2 * STREAM * STRIDE;
+            query_tile<E> t = {queries, queries + STREAM * STRIDE, lse, lse + STREAM, i};
+            bool is_last = i + STREAM >= p.n_q;
+            int later = is_last ? first : i + STREAM, head = p.head + is_last;
+            if (head < end) {
+                copy_two<E, D>(buffers + (turn ^ 1) * 2 * STREAM * STRIDE, r.q, r.dout, p.q0 + later,
+                               p.n_q - later, head);
+            }
+            cp_async_commit();
+            int reader = (int)(threadIdx.x / QUAD); /* a quad computes the statistics of a query */
+            row_part<D> part = load_part<E, D>(r.out, p, t.first + reader);
+            float own_lse = load_lse(a, r, p, t.first + reader);
+            auto row_key_of = [&](int query) { return load_row_key(drop, t.first + query); };
+            uint32_t kept = own_key < p.n_k
+                                ? kept_by_key<cut<D>::STEPS>(
+                                      drop, row_key_of, read_by_key<cut<D>::STEPS>(drop, t.first), own_key)
+                                : 0;
+            cp_async_wait<1>();
             __syncthreads();
+            float own_delta = dot_row<plain_rows<STRIDE>>(part, t.douts, reader);
+            if (lane_of_warp() % QUAD == 0) {
+                t.lse[reader] = own_lse;
+                t.delta[reader] = own_delta;
+            }
+            __syncthreads();
+            ROLLED
+            for (int n = 0; n < cut<D>::STEPS && i + n * SIDE < p.n_q && own_key < p.n_k; n++) {
+                pass_queries<E, D>(dk, dv, gradients + row * (STREAM + TILE_GAP), keys + row * STRIDE,
+                                   values + row * STRIDE, t, n, rule, kept >> (8 * n), own_key,
+                                   a.dropout.scale);
+            }
+            __syncthreads();
+            if (whole) {
+                finish_queries<E, D>(a, r, p, t, keys, gradients);
+                __syncthreads();
+            }
         }
     }
     cp_async_wait<0>();
     __syncthreads();
     scale_squares(dk, a.scale);
     scale_squares(dv, a.dropout.scale);
-    store_rows<plain_rows<STRIDE>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk,
+    store_rows<plain_rows<STRIDE>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.kv_head * D, dk,
                                    keys + row * STRIDE);
-    store_rows<plain_rows<STRIDE>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv,
+    store_rows<plain_rows<STRIDE>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.kv_head * D, dv,
                                    values + row * STRIDE);
 }
 
@@ -221,7 +227,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     clear_squares(dq);
     start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
     start_copy<OWN, D, THREADS>(douts, r.dout, p.q0 + p.first, p.n_q - p.first, p.head * D);
-    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.kv_head);
     cp_async_commit();
     float lse[2], delta[2];
     row_part<D> part[2];
@@ -241,7 +247,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
         int later = j + STREAM;
         if (later < n_keys) {
             copy_two<E, D>(buffers + (turn ^ 1) * 2 * STREAM * STRIDE, r.k, r.v, p.k0 + later, p.n_k - later,
-                           p.head);
+                           p.kv_head);
         }
         cp_async_commit();
         if (query < p.n_q) {
@@ -264,7 +270,7 @@ static void launch_backward(const launch *l, const launch_attention *a, const at
     static_assert(of_keys <= MOST_SHARED_BYTES && of_queries <= MOST_SHARED_BYTES, "tiles do not fit");
     auto *by_key = attention_mma_keys_kernel<E, D>, *by_query = attention_mma_queries_kernel<E, D>;
     cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_keys);
-    LAUNCH(l, by_key, attention_grid(a, a->max_seqlen_kv, OWN), cut<D>::THREADS, of_keys, *a, *r,
+    LAUNCH(l, by_key, attention_key_grid(a, a->max_seqlen_kv, OWN), cut<D>::THREADS, of_keys, *a, *r,
            l->dropout_key);
     if (a->max_seqlen_kv > OWN && a->max_seqlen_q > 0) {
         cudaFuncSetAttribute(by_query, cudaFuncAttributeMaxDynamicSharedMemorySize, of_queries);

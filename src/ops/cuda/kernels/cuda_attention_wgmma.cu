@@ -84,14 +84,14 @@ __global__ __launch_bounds__(THREADS,
     square sums[D / SIDE];
     clear_squares(sums);
     start_copy<OWN, D, THREADS, panels<OWN>>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
-    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.kv_head);
     cp_async_commit();
     for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
         E *keys = buffers + turn * 2 * STREAM * D;
         int later = j + STREAM;
         if (later < n_keys) {
             copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.k, r.v, p.k0 + later, p.n_k - later,
-                                 p.head);
+                                 p.kv_head);
         }
         cp_async_commit();
         cp_async_wait<1>();
@@ -124,7 +124,7 @@ template <typename E, int D>
 __device__ static inline void copy_piece(E *tiles, const attention_rows &r, const place &p)
 {
     start_copy<OWN, D, THREADS, panels<OWN>>(tiles, r.q, p.q0, p.n_q, p.head * D);
-    copy_pair<STREAM, D>(tiles + OWN * D, r.k, r.v, p.k0, p.n_k, p.head);
+    copy_pair<STREAM, D>(tiles + OWN * D, r.k, r.v, p.k0, p.n_k, p.kv_head);
 }
 
 /* Sequences of at most 128 queries and 128 keys, one head after the other: there is one barrier per piece,
@@ -261,9 +261,9 @@ __global__ __launch_bounds__(SPLIT_THREADS, 1) static void attention_split_kerne
              v = over_rows<STREAM>(values) + at_row(group * STREAM);
     for (int first = 0; first < n_keys; first += SPLIT_STREAM) {
         start_copy<SPLIT_STREAM, SPLIT_D, SPLIT_THREADS, panels<SPLIT_STREAM>>(
-            keys, r.k, p.k0 + first, p.n_k - first, p.head * SPLIT_D);
+            keys, r.k, p.k0 + first, p.n_k - first, p.kv_head * SPLIT_D);
         start_copy<SPLIT_STREAM, SPLIT_D, SPLIT_THREADS, panels<SPLIT_STREAM>>(
-            values, r.v, p.k0 + first, p.n_k - first, p.head * SPLIT_D);
+            values, r.v, p.k0 + first, p.n_k - first, p.kv_head * SPLIT_D);
         cp_async_commit();
         cp_async_wait<0>();
         fence_for_products();

@@ -11,16 +11,26 @@
  * out and dout are read once, dq, dk, dv written once.
  *
  * The kernels by keys and by queries: for other sequences a block owns 128 keys or 128 queries, and the
- * others are streamed 64 at a time.  Scores are computed twice, and no sum needs several blocks.
+ * others are streamed 64 at a time.  Scores are computed twice, and no sum needs several blocks.  If heads
+ * share keys and values, a block that owns keys walks over the queries of one head after the other, in order,
+ * and these kernels have whole sequences too: the kernel of those has no registers left in which dk and dv
+ * could wait for the next head.
  *
  * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before
  * products; scores, differences and sums are fp32. */
 #include "ops/cuda/kernels/attention_pieces_code.cuh"
 #include "ops/cuda/kernels/warpgroup_gradient_code.cuh"
 
-__device__ static inline bool is_whole(const place &p)
+/* Whether heads share keys and values. */
+__device__ static inline bool has_groups(const launch_attention &a)
 {
-    return p.n_q <= OWN && p.n_k <= OWN;
+    return a.n_kv_heads != a.n_heads;
+}
+
+/* Whether the kernel of whole sequences computes this one. */
+__device__ static inline bool is_whole(const launch_attention &a, const place &p)
+{
+    return !has_groups(a) && p.n_q <= OWN && p.n_k <= OWN;
 }
 
 /* sums += left right over the first n rows of `right`, 64 at a time; `left` advances by `panel` for 64 of
@@ -88,7 +98,7 @@ template <typename E, int D> struct whole_memory {
 __device__ static inline place place_of_whole(const launch_attention &a, piece i)
 {
     place p = place_of(a, i);
-    if (!is_whole(p)) {
+    if (!is_whole(a, p)) {
         p.n_q = p.n_k = 0;
     }
     return p;
@@ -99,7 +109,7 @@ template <typename E, int D>
 __device__ static inline void copy_whole(const whole_memory<E, D> &m, const attention_rows &r, const place &p)
 {
     copy_pair<OWN, D>(m.queries, r.q, r.dout, p.q0, p.n_q, p.head);
-    copy_pair<OWN, D>(m.keys(), r.k, r.v, p.k0, p.n_k, p.head);
+    copy_pair<OWN, D>(m.keys(), r.k, r.v, p.k0, p.n_k, p.kv_head);
 }
 
 /* And the inputs of the statistics of a quad's two queries. */
@@ -260,55 +270,62 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     statistics<STREAM> *tile = (statistics<STREAM> *)(buffers + 4 * STREAM * D);
     rows_of_warp rows = find_rows();
     place p;
-    bool has_keys = find_place(&p, a, false, OWN);
-    if (!has_keys || is_whole(p)) {
-        if (!is_whole(p) || p.first > 0) { /* the kernel of whole sequences has a tile of each */
+    if (has_groups(a)) {
+        clear_outside_keys<E>(a, r.dk, r.dv);
+    }
+    if (!find_place(&p, a, false, OWN) || is_whole(a, p)) {
+        if (!is_whole(a, p) || p.first > 0) { /* the kernel of whole sequences has a tile of each */
             clear_sums<D>(r, a, p, 1, 2);
         }
         return;
     }
     int blind = a.causal ? p.first + p.n_q - p.n_k : 0; /* queries that see none of these keys */
     int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + rows.own;
-    score_rule rule = score_rule_of(a, p);
-    dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
     square dk[D / SIDE], dv[D / SIDE];
     clear_squares(dk);
     clear_squares(dv);
-    copy_pair<OWN, D>(keys, r.k, r.v, p.k0 + p.first, p.n_k - p.first, p.head);
+    copy_pair<OWN, D>(keys, r.k, r.v, p.k0 + p.first, p.n_k - p.first, p.kv_head);
     copy_pair<STREAM, D>(buffers, r.q, r.dout, p.q0 + first, p.n_q - first, p.head);
     cp_async_commit();
-    for (int i = first, turn = 0; i < p.n_q; i += STREAM, turn ^= 1) {
-        E *queries = buffers + turn * 2 * STREAM * D, *douts = queries + STREAM * D;
-        int later = i + STREAM,
-            reader = (int)(threadIdx.x / QUAD); /* a quad computes the statistics of a query */
-        if (later < p.n_q) {
-            copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.q, r.dout, p.q0 + later,
-                                 p.n_q - later, p.head);
+    ROLLED
+    for (int turn = 0, end = p.head + heads_of_group(a); p.head < end; p.head++) {
+        dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
+        for (int i = first; i < p.n_q; i += STREAM, turn ^= 1) {
+            E *queries = buffers + turn * 2 * STREAM * D, *douts = queries + STREAM * D;
+            bool is_last = i + STREAM >= p.n_q;
+            int later = is_last ? first : i + STREAM, head = p.head + is_last;
+            int reader = (int)(threadIdx.x / QUAD); /* a quad computes the statistics of a query */
+            if (head < end) {
+                copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.q, r.dout, p.q0 + later,
+                                     p.n_q - later, head);
+            }
+            cp_async_commit();
+            query_part<D> part = load_query<E, D>(a, r, p, drop, i + reader);
+            bool active = p.first + rows.group < p.n_k;
+            uint32_t read = active ? read_by_key<STEPS>(drop, i) : 0;
+            cp_async_wait<1>();
+            fence_for_products();
+            __syncthreads();
+            put_statistics(tile, part, douts, reader);
+            __syncthreads();
+            if (active) {
+                auto keep = [](int, const factor *) {};
+                pass_tile<E, D>(dk, dv, query_tile<E>{queries, douts, tile},
+                                over_columns(keys) + at_row(rows.group),
+                                over_columns(values) + at_row(rows.group), score_rule_of(a, p), drop, read, i,
+                                own_key, a.dropout.scale, keep);
+            }
+            __syncthreads();
         }
-        cp_async_commit();
-        query_part<D> part = load_query<E, D>(a, r, p, drop, i + reader);
-        bool active = p.first + rows.group < p.n_k;
-        uint32_t read = active ? read_by_key<STEPS>(drop, i) : 0;
-        cp_async_wait<1>();
-        fence_for_products();
-        __syncthreads();
-        put_statistics(tile, part, douts, reader);
-        __syncthreads();
-        if (active) {
-            auto keep = [](int, const factor *) {};
-            pass_tile<E, D>(dk, dv, query_tile<E>{queries, douts, tile},
-                            over_columns(keys) + at_row(rows.group),
-                            over_columns(values) + at_row(rows.group), rule, drop, read, i, own_key,
-                            a.dropout.scale, keep);
-        }
-        __syncthreads();
     }
     cp_async_wait<0>();
     __syncthreads();
     scale_squares(dk, a.scale);
     scale_squares(dv, a.dropout.scale);
-    store_rows<panels<OWN>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.head * D, dk, keys + rows.own * PANEL);
-    store_rows<panels<OWN>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.head * D, dv, values + rows.own * PANEL);
+    store_rows<panels<OWN>>(r.dk, p.k0 + own_key, p.n_k - own_key, p.kv_head * D, dk,
+                            keys + rows.own * PANEL);
+    store_rows<panels<OWN>>(r.dv, p.k0 + own_key, p.n_k - own_key, p.kv_head * D, dv,
+                            values + rows.own * PANEL);
     if (r.partial_sums != NULL) {
         column_sums<D> columns = {(float *)buffers};
         columns.put(0, keys + rows.own * PANEL);
@@ -361,9 +378,11 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     E *queries = (E *)memory, *douts = queries + OWN * D, *buffers = douts + OWN * D;
     rows_of_warp rows = find_rows();
     place p;
-    bool has_queries = find_place(&p, a, true, OWN);
-    if (!has_queries || is_whole(p)) {
-        if (!is_whole(p) || p.first > 0) {
+    if (has_groups(a)) {
+        clear_outside_queries<E>(a, r.dq);
+    }
+    if (!find_place(&p, a, true, OWN) || is_whole(a, p)) {
+        if (!is_whole(a, p) || p.first > 0) {
             clear_sums<D>(r, a, p, 0, 1);
         }
         return;
@@ -375,7 +394,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
     square dq[D / SIDE];
     clear_squares(dq);
     copy_pair<OWN, D>(queries, r.q, r.dout, p.q0 + p.first, p.n_q - p.first, p.head);
-    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.head);
+    copy_pair<STREAM, D>(buffers, r.k, r.v, p.k0, p.n_k, p.kv_head);
     cp_async_commit();
     float lse[2], delta[2];
     row_part<D> part[2];
@@ -396,7 +415,7 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
         int later = j + STREAM;
         if (later < n_keys) {
             copy_pair<STREAM, D>(buffers + (turn ^ 1) * 2 * STREAM * D, r.k, r.v, p.k0 + later, p.n_k - later,
-                                 p.head);
+                                 p.kv_head);
         }
         cp_async_commit();
         if (p.first + rows.group < p.n_q) {
@@ -425,18 +444,21 @@ static void launch_backward(const launch *l, const launch_attention *a, const at
     auto *whole = a->bits != NULL ? attention_wgmma_whole_kernel<E, D, true>
                                   : attention_wgmma_whole_kernel<E, D, false>;
     auto *by_key = attention_wgmma_keys_kernel<E, D>, *by_query = attention_wgmma_queries_kernel<E, D>;
-    cudaFuncSetAttribute(whole, cudaFuncAttributeMaxDynamicSharedMemorySize, of_whole);
-    unsigned blocks;
-    pieces all = cut_into_pieces(a, room<D>::BLOCKS, &blocks);
-    LAUNCH(l, whole, blocks, THREADS, of_whole, *a, *r, all, l->dropout_key);
-    if (a->max_seqlen_q <= OWN && a->max_seqlen_kv <= OWN) {
+    bool groups = a->n_kv_heads != a->n_heads;
+    if (!groups) {
+        unsigned blocks;
+        pieces all = cut_into_pieces(a, room<D>::BLOCKS, &blocks);
+        cudaFuncSetAttribute(whole, cudaFuncAttributeMaxDynamicSharedMemorySize, of_whole);
+        LAUNCH(l, whole, blocks, THREADS, of_whole, *a, *r, all, l->dropout_key);
+    }
+    if (!groups && a->max_seqlen_q <= OWN && a->max_seqlen_kv <= OWN) {
         return;
     }
     cudaFuncSetAttribute(by_key, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
     cudaFuncSetAttribute(by_query, cudaFuncAttributeMaxDynamicSharedMemorySize, of_streams);
-    dim3 grid = attention_grid(a, r->tiles * OWN, OWN); /* one tile for each place of sums */
-    LAUNCH(l, by_key, grid, THREADS, of_streams, *a, *r, l->dropout_key);
-    LAUNCH(l, by_query, grid, THREADS, of_streams, *a, *r, l->dropout_key);
+    int64_t longest = r->tiles * OWN; /* one tile for each place of sums */
+    LAUNCH(l, by_key, attention_key_grid(a, longest, OWN), THREADS, of_streams, *a, *r, l->dropout_key);
+    LAUNCH(l, by_query, attention_grid(a, longest, OWN), THREADS, of_streams, *a, *r, l->dropout_key);
 }
 
 void attention_wgmma_backward(const launch *l, const launch_attention *a, const attention_rows *r,

@@ -15,6 +15,9 @@
  * waits one step later, before it takes and puts again.  So the products of a complete step hide the barrier,
  * and a buffer is read before it is written again.
  *
+ * If heads share keys and values, a cluster has those of all of them: it computes one head after the other,
+ * in order, and dk and dv stay in registers until the last.
+ *
  * All blocks need delta = rowsum(dout out) of a query.  Each computes some and stores them in the rows of dq,
  * where no block writes before all have read them.
  *
@@ -334,6 +337,16 @@ __device__ static inline void put_query_sums(const column_sums<D> &columns, cons
     }
 }
 
+/* Stores the zero sums of a tile of the cluster that has no keys, of all its heads. */
+template <int D>
+__device__ static inline void clear_all_sums(const attention_rows &r, const launch_attention &a, place p)
+{
+    clear_sums<D>(r, a, p, 1, 2);
+    for (int end = p.head + heads_of_group(a); p.head < end; p.head++) {
+        clear_sums<D>(r, a, p, 0, 1);
+    }
+}
+
 /* HAS_BITS: dropout's bits are read; else the code that draws them is compiled in. */
 template <typename E, int D, bool HAS_BITS>
 __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgmma_cluster_kernel(
@@ -341,42 +354,49 @@ __global__ __launch_bounds__(THREADS, room<D>::BLOCKS) static void attention_wgm
 {
     SHARED_TILES(memory);
     place p;
-    clear_outside_queries<E>(a, r.dq);
+    clear_outside_queries<E>(a, r.dq, heads_of_group(a));
     clear_outside_keys<E>(a, r.dk, r.dv);
     find_place(&p, a, false, OWN);
     int n = p.n_k > OWN ? (p.n_k + OWN - 1) / OWN : 1, rounds = (p.n_q + n * STREAM - 1) / (n * STREAM);
     if ((int)blockIdx.x >= n) {
         if ((int)blockIdx.x < r.tiles) {
-            clear_sums<D>(r, a, p, 0, 3);
+            clear_all_sums<D>(r, a, p);
         }
         return;
     }
-    task<E, D> t = {a,           r,
-                    p,           block_memory<E, D>(memory),
-                    find_rows(), dropout_rule_of(a, p, dropout_key, 0, p.first + find_rows().own)};
-    t.drop.has_bits = HAS_BITS;
+    const block_memory<E, D> m(memory);
+    const rows_of_warp rows = find_rows();
+    const column_sums<D> columns = {(float *)m.buffers};
     square dk[D / SIDE], dv[D / SIDE];
-    float sums[D / PANEL] = {};
-    int own = t.rows.own * PANEL, key = p.first + t.rows.own;
+    int own = rows.own * PANEL, key = p.first + rows.own;
     clear_squares(dk);
     clear_squares(dv);
-    copy_pair<OWN, D>(t.m.keys, r.k, r.v, p.k0 + p.first, p.n_k - p.first, p.head);
+    copy_pair<OWN, D>(m.keys, r.k, r.v, p.k0 + p.first, p.n_k - p.first, p.kv_head);
     cp_async_commit();
-    if (rounds > 0) {
-        walk(dk, dv, sums, t, ring{n, (int)blockIdx.x, 0, 0}, rounds * n);
+    ROLLED
+    for (int end = p.head + heads_of_group(a); p.head < end; p.head++) {
+        task<E, D> t = {a, r, p, m, rows, dropout_rule_of(a, p, dropout_key, 0, key)};
+        t.drop.has_bits = HAS_BITS;
+        float sums[D / PANEL] = {};
+        if (rounds > 0) {
+            walk(dk, dv, sums, t, ring{n, (int)blockIdx.x, 0, 0}, rounds * n);
+        }
+        if (r.partial_sums != NULL) {
+            put_query_sums(columns, sums);
+            finish_sums(r, a, p, columns, 0, 1);
+            __syncthreads(); /* the next head's queries are copied there */
+        }
     }
     cp_async_wait<0>();
     __syncthreads();
     scale_squares(dk, a.scale);
     scale_squares(dv, a.dropout.scale);
-    store_rows<panels<OWN>>(r.dk, p.k0 + key, p.n_k - key, p.head * D, dk, t.m.keys + own);
-    store_rows<panels<OWN>>(r.dv, p.k0 + key, p.n_k - key, p.head * D, dv, t.m.values + own);
+    store_rows<panels<OWN>>(r.dk, p.k0 + key, p.n_k - key, p.kv_head * D, dk, m.keys + own);
+    store_rows<panels<OWN>>(r.dv, p.k0 + key, p.n_k - key, p.kv_head * D, dv, m.values + own);
     if (r.partial_sums != NULL) {
-        column_sums<D> columns = {(float *)t.m.buffers};
-        put_query_sums(columns, sums);
-        columns.put(1, t.m.keys + own);
-        columns.put(2, t.m.values + own);
-        finish_sums(r, a, p, columns, 0, 3);
+        columns.put(0, m.keys + own);
+        columns.put(1, m.values + own);
+        finish_sums(r, a, p, columns, 1, 2);
     }
 }
 
@@ -386,7 +406,7 @@ static void launch_backward(const launch *l, const launch_attention *a, const at
     const int bytes = block_memory<E, D>::BYTES;
     auto *cluster = a->bits != NULL ? attention_wgmma_cluster_kernel<E, D, true>
                                     : attention_wgmma_cluster_kernel<E, D, false>;
-    dim3 grid = attention_grid(a, a->max_seqlen_kv, OWN);
+    dim3 grid = attention_key_grid(a, a->max_seqlen_kv, OWN);
     grid.x = grid.x > 2 ? MOST_BLOCKS : grid.x; /* a size that all chips with clusters have */
     cudaFuncSetAttribute(cluster, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     LAUNCH_CLUSTERS(l, cluster, grid, THREADS, bytes, *a, *r, l->dropout_key);

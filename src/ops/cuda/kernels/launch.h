@@ -80,7 +80,8 @@ struct launch_dropout {
 };
 
 struct launch_attention {
-    int64_t n_rows_q, n_rows_kv, n_sequences, n_heads, head_size;
+    int64_t n_rows_q, n_rows_kv, n_sequences;
+    int64_t n_heads, n_kv_heads, head_size; /* N, G, D of ops.h, struct attention */
     int64_t max_seqlen_q, max_seqlen_kv;
     const int32_t *cu_q, *cu_kv; /* [n_sequences + 1] */
     const float *slopes;         /* [N] or NULL */
@@ -321,9 +322,10 @@ enum launch_attention_kernel {
 struct launch_attention_rows {
     struct launch_rows q, k, v, out, dout, dq, dk, dv;
     float *lse;     /* [T, N] */
-    float *dbias;   /* [3 N D] += sums over rows of dq, dk, dv; or NULL */
+    float *dbias;   /* [(N + 2 G) D] += sums over rows of dq, dk, dv; or NULL */
     float *instead; /* replaces dbias while kernels are timed */
-    /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
+    /* [n_sequences, tiles, N D] of dq, then [n_sequences, tiles, G D] of dk and of dv, for kernels that sum
+     * columns of their tiles; or NULL */
     float *partial_sums;
     int64_t runs_q, runs_kv; /* runs of rows, for kernels that do not sum columns of their tiles */
     int64_t tiles;           /* tiles of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
@@ -357,7 +359,7 @@ void cuda_launch_attention_backward(const struct launch *l, enum launch_attentio
 /* Pages of keys and values of LAUNCH_CACHE_PAGE tokens (ops/ops.h, append_rows). */
 struct launch_cached {
     void *keys, *values;
-    int64_t n_pages, n_heads, head_size;
+    int64_t n_pages, n_kv_heads, head_size;
     const int32_t *block_table; /* [n_sequences, table_width] */
     int64_t table_width;
 };

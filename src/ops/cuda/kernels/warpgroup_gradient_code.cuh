@@ -164,7 +164,9 @@ __device__ static inline float *sum_of_tile(const attention_rows &r, const launc
                                             const place &p, int tensor, int i)
 {
     int64_t runs = a.n_sequences * r.tiles, run = p.sequence * r.tiles + (unsigned)p.first / OWN;
-    return r.partial_sums + ((tensor * runs + run) * a.n_heads + p.head) * D + i;
+    int64_t at = tensor == 0 ? run * a.n_heads + p.head
+                             : runs * a.n_heads + ((tensor - 1) * runs + run) * a.n_kv_heads + p.kv_head;
+    return r.partial_sums + at * D + i;
 }
 
 /* All threads: adds the sums that the warps put of `n` tensors from number `first` on. */

@@ -16,12 +16,14 @@ static struct launch_rows heads_of(tensor t)
     return (struct launch_rows){t.data, t.strides[0]};
 }
 
-static struct launch_attention attention_of(const struct attention *a, tensor q, tensor k)
+static struct launch_attention attention_of(const struct attention *a, tensor q, int64_t n_rows_kv,
+                                            int64_t n_kv_heads)
 {
     return (struct launch_attention){.n_rows_q = q.dims[0],
-                                     .n_rows_kv = k.dims[0],
+                                     .n_rows_kv = n_rows_kv,
                                      .n_sequences = tensor_count(a->cu_seqlens_q) - 1,
                                      .n_heads = q.dims[1],
+                                     .n_kv_heads = n_kv_heads,
                                      .head_size = q.dims[2],
                                      .max_seqlen_q = a->max_seqlen_q,
                                      .max_seqlen_kv = a->max_seqlen_kv,
@@ -36,8 +38,7 @@ static struct launch_attention attention_of(const struct attention *a, tensor q,
                                      .bit_cols = tensor_is_null(a->bits) ? 0 : tensor_cols(a->bits)};
 }
 
-static bool accept_sizes(struct exec *x, const char *op, const struct attention *a, tensor q,
-                         int64_t n_kv_heads)
+static bool accept_sizes(struct exec *x, const char *op, const struct attention *a, tensor q)
 {
     enum { MOST_HEAD_SIZE = 256, MOST_IN_GRID = 65535 };
     if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
@@ -48,19 +49,15 @@ static bool accept_sizes(struct exec *x, const char *op, const struct attention 
                   MOST_IN_GRID, MOST_IN_GRID, MOST_HEAD_SIZE, (long long)tensor_count(a->cu_seqlens_q) - 1,
                   (long long)q.dims[1], (long long)q.dims[2]);
     }
-    if (q.dims[1] != n_kv_heads && !failed(x->status)) {
-        exec_fail(x, STATUS_USAGE, op, "%lld heads have %lld of keys and values: the kernels need as many",
-                  (long long)q.dims[1], (long long)n_kv_heads);
-    }
     return !failed(x->status);
 }
 
-static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q, tensor k)
+static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)
 {
     if (!tensor_is_null(a->block_table)) {
         exec_fail(x, STATUS_USAGE, op, "attention_cached reads pages, attention reads the stream");
     }
-    return accept_sizes(x, op, a, q, k.dims[1]);
+    return accept_sizes(x, op, a, q);
 }
 
 /* Runs the only kernel that competes, or the fastest. */
@@ -86,10 +83,10 @@ static void run_attention(struct exec *x, const char *op, const struct attention
 void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a)
 {
     if (accept_tensors(x, "attention", ACCEPT_LIST(out, q, k, v), ACCEPT_LIST(lse)) &&
-        accept_attention(x, "attention", &a, q, k)) {
+        accept_attention(x, "attention", &a, q)) {
         run_attention(x, "attention",
                       &(struct attention_call){.type = cuda_slot_type(q),
-                                               .sizes = attention_of(&a, q, k),
+                                               .sizes = attention_of(&a, q, k.dims[0], k.dims[1]),
                                                .rows = {.q = heads_of(q),
                                                         .k = heads_of(k),
                                                         .v = heads_of(v),
@@ -102,14 +99,14 @@ void cuda_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, 
 static void add_sums(struct exec *x, struct attention_call *call, tensor dbias)
 {
     const struct launch_attention *s = &call->sizes;
-    int64_t sums = 3 * s->n_heads * s->head_size;
+    struct workspace_sums of_q = {s->n_rows_q, s->n_heads * s->head_size},
+                          of_kv = {s->n_rows_kv, s->n_kv_heads * s->head_size};
     call->rows.dbias = dbias.data;
-    call->rows.instead =
-        exec_scratch(x, workspace_attention_sums(s->n_rows_q, s->n_rows_kv, sums, s->n_sequences,
-                                                 s->max_seqlen_q, s->max_seqlen_kv));
-    call->rows.partial_sums = call->rows.instead + sums;
-    call->rows.runs_q = workspace_runs(s->n_rows_q, sums / 3);
-    call->rows.runs_kv = workspace_runs(s->n_rows_kv, sums / 3);
+    call->rows.instead = exec_scratch(
+        x, workspace_attention_sums(of_q, of_kv, s->n_sequences, s->max_seqlen_q, s->max_seqlen_kv));
+    call->rows.partial_sums = call->rows.instead + of_q.cols + 2 * of_kv.cols;
+    call->rows.runs_q = workspace_runs(of_q.rows, of_q.cols);
+    call->rows.runs_kv = workspace_runs(of_kv.rows, of_kv.cols);
 }
 
 void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
@@ -117,11 +114,11 @@ void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, te
 {
     const char *op = "attention_backward";
     if (accept_tensors(x, op, ACCEPT_LIST(dq, dk, dv, dout, out, q, k, v), ACCEPT_LIST(lse, dbias)) &&
-        accept_attention(x, op, &a, q, k)) {
+        accept_attention(x, op, &a, q)) {
         struct attention_call call = {
             .backward = true,
             .type = cuda_slot_type(q),
-            .sizes = attention_of(&a, q, k),
+            .sizes = attention_of(&a, q, k.dims[0], k.dims[1]),
             .rows = {heads_of(q), heads_of(k), heads_of(v), heads_of(out), heads_of(dout), heads_of(dq),
                      heads_of(dk), heads_of(dv), lse.data,
                      .tiles = workspace_attention_tiles(a.max_seqlen_q, a.max_seqlen_kv)}};
@@ -132,13 +129,13 @@ void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, te
     }
 }
 
-static struct launch_cached cached_of(tensor keys, tensor values, tensor like, tensor block_table)
+static struct launch_cached cached_of(tensor keys, tensor values, int64_t n_kv_heads, tensor block_table)
 {
     return (struct launch_cached){.keys = keys.data,
                                   .values = values.data,
-                                  .n_pages = keys.dims[0] / like.dims[1],
-                                  .n_heads = like.dims[1],
-                                  .head_size = like.dims[2],
+                                  .n_pages = keys.dims[0] / n_kv_heads,
+                                  .n_kv_heads = n_kv_heads,
+                                  .head_size = keys.dims[1],
                                   .block_table = block_table.data,
                                   .table_width = tensor_is_null(block_table) ? 0 : tensor_cols(block_table)};
 }
@@ -149,7 +146,7 @@ void cuda_append_rows(struct exec *x, tensor keys, tensor values, tensor k, tens
     if (accept_tensors(x, op, ACCEPT_LIST(k, v, keys, values), NULL, 0) &&
         accept_pages(x, op, keys, values, k.dims[1], k.dims[2])) {
         struct launch l = cuda_slot_launch(x, 0);
-        struct launch_cached c = cached_of(keys, values, k, NULL_TENSOR);
+        struct launch_cached c = cached_of(keys, values, k.dims[1], NULL_TENSOR);
         cuda_launch_append(&l, &c, heads_of(k), heads_of(v), cuda_slot_type(k), slots.data, k.dims[0]);
         cuda_slot_finish(x, op);
     }
@@ -161,10 +158,10 @@ void cuda_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, te
     const char *op = "attention_cached";
     int64_t n_kv_heads = a.n_kv_heads > 0 ? a.n_kv_heads : q.dims[1];
     if (accept_tensors(x, op, ACCEPT_LIST(out, q, keys, values), ACCEPT_LIST(a.alibi_slopes)) &&
-        accept_pages(x, op, keys, values, n_kv_heads, q.dims[2]) && accept_sizes(x, op, &a, q, n_kv_heads)) {
+        accept_pages(x, op, keys, values, n_kv_heads, q.dims[2]) && accept_sizes(x, op, &a, q)) {
         struct launch l = cuda_slot_launch(x, 0);
-        struct launch_attention sizes = attention_of(&a, q, keys);
-        struct launch_cached c = cached_of(keys, values, q, a.block_table);
+        struct launch_cached c = cached_of(keys, values, n_kv_heads, a.block_table);
+        struct launch_attention sizes = attention_of(&a, q, c.n_pages * OPS_CACHE_PAGE, n_kv_heads);
         cuda_launch_attention_cached(&l, &sizes, &c, heads_of(out), heads_of(q), cuda_slot_type(q));
         cuda_slot_finish(x, op);
     }

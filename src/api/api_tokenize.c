@@ -82,7 +82,7 @@ static struct status decode(struct kiln_string *out, const struct tokenizer *t, 
                                               : status_error(STATUS_MEMORY, "out of memory for %zu ids", n);
         }
     }
-    s = failed(s) ? s : tokenizer_decode(t, &text, kept.ids, kept.n);
+    s = failed(s) ? s : tokenizer_decode_text(t, &text, kept.ids, kept.n);
     buf_putc(&text, '\0'); /* so that an empty text has a NUL, too */
     s = failed(s) ? s : buf_status(&text);
     id_list_fini(&kept);

@@ -98,7 +98,7 @@ static struct status decode_ids(struct tokenizing *z, const char *line, const ch
         FAIL_IF(!id_list_append(&z->ids, (int32_t)id), STATUS_MEMORY, "out of memory for the ids of a line");
     }
     buf_clear(&z->out);
-    TRY(tokenizer_decode(t, &z->out, z->ids.ids, z->ids.n));
+    TRY(tokenizer_decode_text(t, &z->out, z->ids.ids, z->ids.n));
     buf_putc(&z->out, '\n');
     TRY(buf_status(&z->out));
     return fwrite(z->out.data, 1, z->out.n, stdout) == z->out.n ? status_ok() : standard_streams_flush();

@@ -40,7 +40,7 @@ static struct status take(struct train_prompts *p, const struct token_store *s, 
     struct buf text = {0}, prompt = {0};
     n = int_smaller(n, MOST_TOKENS);
     indexed_copy(&s->index, ids, begin, n);
-    struct status status = n < FEWEST_TOKENS ? status_ok() : tokenizer_decode(t, &text, ids, (size_t)n);
+    struct status status = n < FEWEST_TOKENS ? status_ok() : tokenizer_decode_text(t, &text, ids, (size_t)n);
     char *end = failed(status) || text.n == 0 ? NULL : strrchr(text.data, ' ');
     if (end != NULL && is_prose(text.data, (size_t)(end - text.data))) {
         *end = '\0'; /* the last word may be cut */

@@ -43,7 +43,7 @@ static struct status add_text(struct worker *w, struct document_tokens *t, const
 {
     TRY(n == 0   ? status_ok()
         : begins ? tokenizer_encode_document(&w->scratch, &t->ids, text, n)
-                 : tokenizer_encode_ids(&w->scratch, &t->ids, text, n));
+                 : tokenizer_encode_rest(&w->scratch, &t->ids, text, n));
     FAIL_IF(!ARRAY_RESERVE(t->ends, t->capacity, t->n + 1), STATUS_MEMORY,
             "out of memory for the parts of a document");
     t->ends[t->n++] = t->ids.n;

@@ -18,7 +18,7 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
     bool is_framed = s->tokenizer->frame.one.before.n > 0;
     struct status status = tokenizer_encode_document(s, &ids, text, n);
     if (!failed(status) && ids.n > 0 && !is_framed) {
-        status = tokenizer_decode(s->tokenizer, &first, ids.ids, 1);
+        status = tokenizer_decode_text(s->tokenizer, &first, ids.ids, 1);
     }
     status = failed(status) ? status : take(self, ids.ids, (int64_t)ids.n, (int64_t)n - (int64_t)first.n);
     buf_fini(&first);

@@ -149,7 +149,7 @@ static json_t *text_json(struct completion *q, struct generation_text *t, bool i
     if (p->text.bytes != NULL) {
         buf_append(&text, p->text.bytes, p->text.n);
     } else {
-        text.failed |= failed(tokenizer_decode(q->g.q.m->model.tokenizer, &text, p->ids.ids, p->ids.n));
+        text.failed |= failed(tokenizer_decode_text(q->g.q.m->model.tokenizer, &text, p->ids.ids, p->ids.n));
     }
     buf_append(&text, json_string_value(said), json_string_length(said));
     json_decref(said);

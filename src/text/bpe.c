@@ -1,5 +1,7 @@
 #include "text/bpe.h"
 
+#include "text/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +38,7 @@ struct status bpe_scratch_init(struct bpe_scratch *s, const struct bpe *bpe)
 void bpe_scratch_fini(struct bpe_scratch *s)
 {
     word_cache_fini(&s->cache);
+    id_list_fini(&s->start);
     id_list_fini(&s->piece);
     split_regex_scratch_destroy(s->regex);
     normal_text_fini(&s->normal);
@@ -203,14 +206,13 @@ static struct status out_of_memory(size_t n)
     return status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n);
 }
 
-static struct status merge_long(struct bpe_scratch *s, const char *piece, size_t n)
+static struct status merge_long(struct bpe_scratch *s, const int32_t *ids, size_t n)
 {
     if (n > UINT32_MAX / 2 || !reserve(s, n)) {
         return out_of_memory(n);
     }
     for (uint32_t i = 0; i < n; i++) {
-        int32_t id = s->bpe->merges.byte[(unsigned char)piece[i]];
-        s->parts[i] = (struct bpe_part){id, i - 1, i + 1};
+        s->parts[i] = (struct bpe_part){ids[i], i - 1, i + 1};
     }
     merge_many(s, n);
     for (uint32_t i = 0; i < n; i = s->parts[i].next) {
@@ -221,12 +223,10 @@ static struct status merge_long(struct bpe_scratch *s, const char *piece, size_t
     return status_ok();
 }
 
-static struct status merge_short(struct bpe_scratch *s, const char *piece, size_t n)
+static struct status merge_short(struct bpe_scratch *s, const int32_t *ids, size_t n)
 {
     struct neighbours p;
-    for (size_t i = 0; i < n; i++) {
-        p.ids[i] = s->bpe->merges.byte[(unsigned char)piece[i]];
-    }
+    memcpy(p.ids, ids, n * sizeof *ids);
     size_t n_ids = merge_few(&p, &s->bpe->merges, n);
     for (size_t i = 0; i < n_ids; i++) {
         if (!id_list_append(&s->piece, p.ids[i])) {
@@ -236,7 +236,71 @@ static struct status merge_short(struct bpe_scratch *s, const char *piece, size_
     return status_ok();
 }
 
+/* ---- the first ids of a piece ---- */
+
+static bool start_bytes(struct bpe_scratch *s, const char *piece, size_t n)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++) {
+        ok = id_list_append(&s->start, s->bpe->merges.byte[(unsigned char)piece[i]]);
+    }
+    return ok;
+}
+
+/* Each character's; where it has no piece, its bytes' or the unknown token. */
+static bool start_characters(struct bpe_scratch *s, const char *piece, size_t n)
+{
+    const struct bpe *b = s->bpe;
+    bool was_unknown = false, ok = true;
+    for (size_t at = 0, length; at < n && ok; at += length) {
+        uint32_t c;
+        length = (size_t)utf8_decode(&c, piece + at, n - at);
+        int32_t id = bpe_merges_id(&b->merges, piece + at, length);
+        if (id < 0 && b->has_bytes) {
+            ok = start_bytes(s, piece + at, length);
+            continue;
+        }
+        bool joins = id < 0 && was_unknown && b->fuses_unknown;
+        was_unknown = id < 0;
+        id = id < 0 ? b->unknown : id;
+        ok = joins || id < 0 || id_list_append(&s->start, id);
+    }
+    return ok;
+}
+
+/* The bytes of text[0..n), in a piece, for which the token `id` stands. */
+static size_t count_bytes(const struct bpe *b, int32_t id, const char *text, size_t n)
+{
+    const struct bpe_merges *m = &b->merges;
+    size_t n_bytes, at = 0, length = 0;
+    uint32_t c;
+    const char *bytes = bpe_merges_piece(m, id, &n_bytes);
+    if (!m->is_plain || (n_bytes <= n && memcmp(bytes, text, n_bytes) == 0)) {
+        return n_bytes;
+    }
+    if (n == 0 || m->byte[(unsigned char)text[0]] == id) {
+        return n > 0;
+    }
+    do {
+        at += length;
+        length = at < n ? (size_t)utf8_decode(&c, text + at, n - at) : 0;
+    } while (length > 0 && (at == 0 || b->fuses_unknown) && bpe_merges_id(m, text + at, length) < 0);
+    return at;
+}
+
 /* ---- texts ---- */
+
+static struct status merge(struct bpe_scratch *s, const char *piece, size_t n)
+{
+    s->start.n = 0;
+    if (!(s->bpe->merges.is_plain ? start_characters : start_bytes)(s, piece, n)) {
+        return out_of_memory(n);
+    }
+    n = s->start.n;
+    return n == 0           ? status_ok()
+           : n <= FEW_BYTES ? merge_short(s, s->start.ids, n)
+                            : merge_long(s, s->start.ids, n);
+}
 
 /* Whether the piece is one token because the vocabulary has it. */
 static bool takes_whole(struct bpe_scratch *s, const char *piece, size_t n)
@@ -255,9 +319,7 @@ static struct status encode_piece(struct bpe_scratch *s, const char *piece, size
         return status_ok();
     }
     s->piece.n = 0;
-    TRY(takes_whole(s, piece, n) ? status_ok()
-        : n <= FEW_BYTES         ? merge_short(s, piece, n)
-                                 : merge_long(s, piece, n));
+    TRY(takes_whole(s, piece, n) ? status_ok() : merge(s, piece, n));
     if (cached) {
         word_cache_add(&s->cache, piece, n, s->piece.ids, s->piece.n);
     }
@@ -324,7 +386,7 @@ static bool append_known(struct id_list *out, const struct quick_piece *p)
     return true;
 }
 
-static struct status append_piece(struct bpe_scratch *s, struct id_list *out, const char *piece, size_t n)
+struct status bpe_append_ids(struct bpe_scratch *s, struct id_list *out, const char *piece, size_t n)
 {
     const int32_t *ids;
     size_t n_ids;
@@ -347,13 +409,13 @@ static struct status encode_by_pattern(struct bpe_scratch *s, struct id_list *ou
         size_t n_pieces = s->bpe->pattern == BPE_GPT2 ? find_quick(pieces, s, &tail, text, n, at) : 0;
         for (size_t i = 0; i < n_pieces; i++) {
             if (!append_known(out, &pieces[i])) {
-                TRY(append_piece(s, out, text + at, pieces[i].n_bytes));
+                TRY(bpe_append_ids(s, out, text + at, pieces[i].n_bytes));
             }
             at += pieces[i].n_bytes;
         }
         if (n_pieces < QUICK_PIECES && at < n) {
             size_t end = bpe_split_end(s->bpe->pattern, text, n, at);
-            TRY(append_piece(s, out, text + at, end - at));
+            TRY(bpe_append_ids(s, out, text + at, end - at));
             at = end;
         }
     }
@@ -369,7 +431,7 @@ struct id_sink {
 static struct status take_piece(void *self, const char *text, size_t begin, size_t end)
 {
     const struct id_sink *sink = self;
-    return append_piece(sink->scratch, sink->out, text + begin, end - begin);
+    return bpe_append_ids(sink->scratch, sink->out, text + begin, end - begin);
 }
 
 static struct status encode_by_steps(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n)
@@ -399,30 +461,35 @@ struct status bpe_encode_ids(struct bpe_scratch *s, struct id_list *out, const c
                                          : encode_by_pattern(s, out, t.bytes, t.n);
 }
 
+struct status bpe_append_tokens(struct bpe_scratch *s, struct token_list *out, const struct normal_text *text,
+                                size_t begin, size_t end)
+{
+    const int32_t *ids;
+    size_t n_ids, start = begin;
+    TRY(encode_piece(s, text->bytes + begin, end - begin, &ids, &n_ids));
+    for (size_t i = 0; i < n_ids; i++) {
+        size_t n_bytes = count_bytes(s->bpe, ids[i], text->bytes + start, end - start);
+        struct token token = {ids[i], normal_text_origin(text, start),
+                              normal_text_origin(text, start + n_bytes)};
+        if (!token_list_append(out, token)) {
+            return out_of_memory(end - begin);
+        }
+        start += n_bytes;
+    }
+    return status_ok();
+}
+
 struct token_sink {
     struct bpe_scratch *scratch;
     struct token_list *out;
     const struct normal_text *text;
 };
 
-/* Appends the tokens of a piece, with their places in the original text. */
 static struct status take_tokens(void *self, const char *text, size_t begin, size_t end)
 {
+    (void)text;
     const struct token_sink *sink = self;
-    const int32_t *ids;
-    size_t n_ids, start = begin;
-    TRY(encode_piece(sink->scratch, text + begin, end - begin, &ids, &n_ids));
-    for (size_t i = 0; i < n_ids; i++) {
-        size_t n_bytes;
-        bpe_merges_piece(&sink->scratch->bpe->merges, ids[i], &n_bytes);
-        struct token token = {ids[i], normal_text_origin(sink->text, start),
-                              normal_text_origin(sink->text, start + n_bytes)};
-        if (!token_list_append(sink->out, token)) {
-            return out_of_memory(end - begin);
-        }
-        start += n_bytes;
-    }
-    return status_ok();
+    return bpe_append_tokens(sink->scratch, sink->out, sink->text, begin, end);
 }
 
 struct status bpe_encode(struct bpe_scratch *s, struct token_list *out, const char *text, size_t n)

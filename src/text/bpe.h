@@ -20,6 +20,9 @@ struct bpe {
     enum bpe_pattern pattern;
     struct pre_split split; /* steps if the pattern is BPE_SPLITS */
     struct bpe_merges merges;
+    bool has_bytes;      /* of plain pieces: a character without one is tokens of its bytes */
+    int32_t unknown;     /* else it is this token; -1: it is none */
+    bool fuses_unknown;  /* one for several such characters */
     bool ignores_merges; /* a piece that the vocabulary has as a whole is one token, whatever merges make */
     bool has_form;       /* the text is normalized first */
     enum unicode_form form;
@@ -34,6 +37,7 @@ void bpe_fini(struct bpe *bpe);
 struct bpe_scratch {
     const struct bpe *bpe;
     struct word_cache cache;
+    struct id_list start;   /* the ids that a piece begins with */
     struct id_list piece;   /* the ids of the piece that is being merged */
     struct bpe_part *parts; /* [capacity] its parts */
     struct bpe_entry *heap; /* [3 capacity] merges that may be possible */
@@ -47,6 +51,12 @@ struct bpe_scratch {
  * failed init. */
 struct status bpe_scratch_init(struct bpe_scratch *s, const struct bpe *bpe);
 void bpe_scratch_fini(struct bpe_scratch *s);
+
+/* Appends the ids or the tokens of a piece, text[begin..end): where pieces are plain, valid UTF-8.
+ * STATUS_MEMORY. */
+struct status bpe_append_ids(struct bpe_scratch *s, struct id_list *out, const char *piece, size_t n);
+struct status bpe_append_tokens(struct bpe_scratch *s, struct token_list *out, const struct normal_text *text,
+                                size_t begin, size_t end);
 
 /* Appends the tokens of text[0..n), any bytes, with their offsets; or only the ids, many times faster.
  * Failures: STATUS_MEMORY, and what split_regex_find says. */

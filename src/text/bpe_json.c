@@ -55,19 +55,17 @@ static bool is_type(const json_t *part, const char *wanted)
 }
 
 /* "unk_token" and "fuse_unk" act on bytes that no piece has: here each byte has one. */
-static struct status check_neutral(const json_t *model, const char *source)
+struct status bpe_json_check_neutral(const json_t *model, const char *source)
 {
-    static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
-                                       "byte_fallback"};
+    static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(model, keys[i]);
         bool is_neutral = value == NULL || json_is_null(value) || json_is_false(value) ||
                           (json_is_string(value) && json_string_length(value) == 0) ||
                           (json_is_number(value) && json_number_value(value) == 0);
         FAIL_IF(!is_neutral, STATUS_DATA,
-                "%s: the model's \"%s\" is set; kiln's byte-level BPE does not support it and would give "
-                "other ids",
-                source, keys[i]);
+                "%s: the model's \"%s\" is set; kiln does not support it and would give other ids", source,
+                keys[i]);
     }
     return status_ok();
 }
@@ -145,7 +143,7 @@ static uint64_t hash_settings(const struct bpe *bpe, const json_t *root)
 }
 
 /* Merges are pairs, or texts with a space between them in older files. */
-static struct status read_merge_list(struct bpe_merges *m, const json_t *merges, const char *source)
+struct status bpe_json_read_merge_list(struct bpe_merges *m, const json_t *merges, const char *source)
 {
     FAIL_IF(!json_is_array(merges), STATUS_DATA, "%s: the model's \"merges\" must be a list", source);
     for (size_t i = 0; i < json_array_size(merges); i++) {
@@ -170,13 +168,17 @@ static struct status read_all(struct bpe *bpe, struct added_tokens *added, const
                               const char *source)
 {
     const json_t *model = json_object_get(root, "model");
-    TRY(check_neutral(model, source));
+    TRY(bpe_json_check_neutral(model, source));
+    FAIL_IF(json_is_true(json_object_get(model, "byte_fallback")), STATUS_DATA,
+            "%s: the model's \"byte_fallback\" is set, but the pre_tokenizer is ByteLevel, which leaves it "
+            "nothing to do",
+            source);
     TRY(read_normalizer(bpe, json_object_get(root, "normalizer"), source));
     TRY(json_get_bool(model, source, "ignore_merges", false, &bpe->ignores_merges));
     TRY(read_pre_tokenizer(bpe, json_object_get(root, "pre_tokenizer"), source));
     bpe->settings_hash = hash_settings(bpe, root);
     TRY(bpe_merges_init(&bpe->merges, json_object_get(model, "vocab"), source));
-    TRY(read_merge_list(&bpe->merges, json_object_get(model, "merges"), source));
+    TRY(bpe_json_read_merge_list(&bpe->merges, json_object_get(model, "merges"), source));
     return added_tokens_read_json(added, json_object_get(root, "added_tokens"), source);
 }
 

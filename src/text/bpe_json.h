@@ -12,6 +12,12 @@
  * there. STATUS_DATA with the number of the line. */
 struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_t n, const char *source);
 
+/* The keys of a BPE model that would change ids: STATUS_DATA unless they are not set. */
+struct status bpe_json_check_neutral(const json_t *model, const char *source);
+
+/* Reads the "merges" of tokenizer.json, pairs or texts with a space between them. */
+struct status bpe_json_read_merge_list(struct bpe_merges *m, const json_t *merges, const char *source);
+
 /* Whether tokenizer.json, whose top is `root`, is of a byte-level BPE. */
 bool bpe_json_is_bpe(const json_t *root);
 

@@ -3,6 +3,7 @@
 #include "core/hash.h"
 #include "text/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,10 @@ void bpe_merges_write(struct buf *out, const char *bytes, size_t n)
 static bool read_bytes(const struct bpe_merges *m, struct buf *out, const char *text, size_t n)
 {
     size_t at = 0;
+    if (m->is_plain) {
+        buf_append(out, text, n);
+        return true;
+    }
     while (at < n) {
         uint32_t c;
         at += (size_t)utf8_decode(&c, text + at, n - at);
@@ -141,9 +146,10 @@ static struct status put_pieces(struct bpe_merges *m, const char *const *texts, 
 static struct status find_bytes(struct bpe_merges *m, const char *source)
 {
     for (unsigned b = 0; b < 256; b++) {
-        char byte = (char)b;
-        m->byte[b] = bpe_merges_id(m, &byte, 1);
-        FAIL_IF(m->byte[b] < 0, STATUS_DATA,
+        char name[8] = {(char)b};
+        int n = m->is_plain ? snprintf(name, sizeof name, "<0x%02X>", b) : 1;
+        m->byte[b] = bpe_merges_id(m, name, (size_t)n);
+        FAIL_IF(m->byte[b] < 0 && !m->is_plain, STATUS_DATA,
                 "%s has no piece for the byte 0x%02x; a byte-level vocabulary has one for each of the 256",
                 source, b);
     }
@@ -164,10 +170,10 @@ static size_t count_ids(const json_t *pieces)
     return (size_t)end >= n && (size_t)end < most ? (size_t)end : n;
 }
 
-struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source)
+static struct status init(struct bpe_merges *m, const json_t *pieces, const char *source, bool is_plain)
 {
     size_t n = count_ids(pieces);
-    *m = (struct bpe_merges){0};
+    *m = (struct bpe_merges){.is_plain = is_plain};
     FAIL_IF(n == 0 || n > BPE_MOST_PIECES, STATUS_DATA, "%s has %zu pieces; it must have 256 to %d", source,
             n, BPE_MOST_PIECES);
     memset(m->of_character, -1, sizeof m->of_character);
@@ -191,6 +197,16 @@ struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const 
         bpe_merges_fini(m);
     }
     return s;
+}
+
+struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source)
+{
+    return init(m, pieces, source, false);
+}
+
+struct status bpe_merges_init_plain(struct bpe_merges *m, const json_t *pieces, const char *source)
+{
+    return init(m, pieces, source, true);
 }
 
 void bpe_merges_fini(struct bpe_merges *m)
@@ -268,6 +284,16 @@ static int32_t find_text(const struct bpe_merges *m, struct buf *bytes, struct t
                : -1;
 }
 
+struct status bpe_merges_put(struct bpe_merges *m, struct bpe_merge merge, const char *source)
+{
+    TRY(make_room(m, source));
+    struct bpe_merge *slot = find_slot(m, merge.left, merge.right);
+    m->n_merges += slot->left < 0;
+    m->n_ranks = merge.rank + 1;
+    *slot = merge;
+    return status_ok();
+}
+
 struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struct text_bytes right,
                              const char *source, int64_t line)
 {
@@ -282,12 +308,7 @@ struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struc
     FAIL_IF(merge.id < 0, STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' %s not in the vocabulary",
             source, (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes,
             merge.left >= 0 && merge.right >= 0 ? "makes a piece that is" : "joins a piece that is");
-    TRY(make_room(m, source));
-    struct bpe_merge *slot = find_slot(m, merge.left, merge.right);
-    m->n_merges += slot->left < 0;
-    m->n_ranks++;
-    *slot = merge;
-    return status_ok();
+    return bpe_merges_put(m, merge, source);
 }
 
 const struct bpe_merge **bpe_merges_by_rank(const struct bpe_merges *m)

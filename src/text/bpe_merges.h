@@ -27,7 +27,8 @@ struct bpe_merges {
     struct buf bytes;            /* bytes of all pieces, by id */
     uint32_t *starts;            /* [n + 1] where a piece begins in `bytes` */
     int32_t n;                   /* pieces, of the ids 0 to n - 1 */
-    int32_t byte[256];           /* the id of each byte */
+    bool is_plain;               /* files write the pieces' own characters, not one for each byte */
+    int32_t byte[256];           /* the id of each byte; where plain, of "<0x0A>" and the like, -1: none */
     int16_t of_character[0x200]; /* the byte that a character stands for; -1: none */
     int32_t *names;              /* [n_names] hash table of ids by the pieces' bytes; -1: empty */
     struct bpe_merge *slots;     /* [n_slots] hash table of merges by their two neighbours */
@@ -42,6 +43,13 @@ struct bpe_merges {
  * STATUS_DATA: an id is none, or given twice; two pieces have the same bytes; a byte has no piece.  `source`
  * names the file in messages. */
 struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source);
+
+/* The same for pieces of characters, as SentencePiece has them: a text stands for itself, and a byte may have
+ * no piece. */
+struct status bpe_merges_init_plain(struct bpe_merges *m, const json_t *pieces, const char *source);
+
+/* Sets the merge of two pieces, by their ids, of equal or later rank than those so far.  STATUS_MEMORY. */
+struct status bpe_merges_put(struct bpe_merges *m, struct bpe_merge merge, const char *source);
 
 /* Adds the next merge, of the pieces of two texts as files write them, with the number `line` of its line or
  * entry in `source`. The later place of a merge that is listed twice counts, as in Hugging Face's tokenizers.

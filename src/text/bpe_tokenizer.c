@@ -24,13 +24,17 @@ static void scratch_fini(void *scratch)
     bpe_scratch_fini(scratch);
 }
 
-static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n)
+static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n,
+                            enum tokenizer_place place)
 {
+    (void)place;
     return bpe_encode(scratch, out, text, n);
 }
 
-static struct status encode_ids(void *scratch, struct id_list *out, const char *text, size_t n)
+static struct status encode_ids(void *scratch, struct id_list *out, const char *text, size_t n,
+                                enum tokenizer_place place)
 {
+    (void)place;
     return bpe_encode_ids(scratch, out, text, n);
 }
 
@@ -128,6 +132,8 @@ static const char *const file_names[] = {vocab_name,
 
 const struct tokenizer_kind bpe_tokenizer_kind = {
     .name = "byte-level BPE",
+    .is_json = bpe_json_is_bpe,
+    .open_json = bpe_tokenizer_init,
     .file_names = file_names,
     .decodes_bytes = true,
     .frame = input_frame_roberta,

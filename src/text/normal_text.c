@@ -77,3 +77,16 @@ struct status normal_text_status(const struct normal_text *t)
     return t->failed ? status_error(STATUS_MEMORY, "out of memory for a text of %zu bytes", t->n)
                      : status_ok();
 }
+
+const char *normal_text_find(const char *text, size_t n, const char *wanted, size_t n_wanted)
+{
+    const char *end = text + n;
+    while ((size_t)(end - text) >= n_wanted) {
+        const char *at = memchr(text, wanted[0], (size_t)(end - text) - n_wanted + 1);
+        if (at == NULL || memcmp(at, wanted, n_wanted) == 0) {
+            return at;
+        }
+        text = at + 1;
+    }
+    return NULL;
+}

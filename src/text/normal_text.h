@@ -33,6 +33,9 @@ void normal_text_end(struct normal_text *t, size_t origin);
 /* Where byte `at` of a text comes from; at = n: the end. */
 size_t normal_text_origin(const struct normal_text *t, size_t at);
 
+/* The first place of wanted[0..n_wanted), not empty, in text[0..n); NULL: there is none. */
+const char *normal_text_find(const char *text, size_t n, const char *wanted, size_t n_wanted);
+
 struct status normal_text_status(const struct normal_text *t);
 
 #endif

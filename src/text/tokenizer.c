@@ -273,6 +273,17 @@ struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const
     return buf_status(out);
 }
 
+struct status tokenizer_decode_text(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n)
+{
+    size_t begin = out->n;
+    TRY(tokenizer_decode(t, out, ids, n));
+    if (t->adds_space && out->n > begin && out->data[begin] == ' ' && ids[0] < n_own(t)) {
+        memmove(out->data + begin, out->data + begin + 1, out->n - begin); /* with the NUL */
+        out->n--;
+    }
+    return status_ok();
+}
+
 struct status tokenizer_scratch_init(struct tokenizer_scratch *s, const struct tokenizer *t)
 {
     *s = (struct tokenizer_scratch){.tokenizer = t};
@@ -306,7 +317,8 @@ static struct status encode_part(struct tokenizer_scratch *s, struct token_list 
                                  size_t begin, size_t end)
 {
     size_t first = out->n;
-    TRY(s->tokenizer->kind->encode(s->own, out, text + begin, end - begin));
+    TRY(s->tokenizer->kind->encode(s->own, out, text + begin, end - begin,
+                                   begin == 0 ? TOKENIZER_AT_START : TOKENIZER_AFTER_TOKEN));
     for (size_t i = first; i < out->n; i++) {
         out->tokens[i].start += begin;
         out->tokens[i].end += begin;
@@ -336,27 +348,40 @@ struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *o
     return encode_part(s, out, text, at, n);
 }
 
-struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
-                                   size_t n)
+static struct status encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text, size_t n,
+                                enum tokenizer_place place)
 {
     const struct tokenizer *t = s->tokenizer;
     struct added_match m;
     size_t at = 0;
     while (finds_added(t) &&
            added_tokens_find(&t->added, &m, text, n, at, t->parses_special, t->lower_case)) {
-        TRY(t->kind->encode_ids(s->own, out, text + at, m.at - at));
+        TRY(t->kind->encode_ids(s->own, out, text + at, m.at - at, place));
+        place = TOKENIZER_AFTER_TOKEN;
         at = m.at + m.n;
         if (!id_list_append(out, m.token->id)) {
             return out_of_memory(n);
         }
     }
-    return t->kind->encode_ids(s->own, out, text + at, n - at);
+    return t->kind->encode_ids(s->own, out, text + at, n - at, place);
+}
+
+struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
+                                   size_t n)
+{
+    return encode_ids(s, out, text, n, TOKENIZER_AT_START);
+}
+
+struct status tokenizer_encode_rest(struct tokenizer_scratch *s, struct id_list *out, const char *text,
+                                    size_t n)
+{
+    return encode_ids(s, out, text, n, TOKENIZER_WITHIN);
 }
 
 struct status tokenizer_encode_word(struct tokenizer_scratch *s, struct id_list *out, const char *word,
                                     size_t n)
 {
-    if (!s->tokenizer->kind->decodes_bytes) {
+    if (!s->tokenizer->kind->decodes_bytes || s->tokenizer->adds_space) {
         return tokenizer_encode_ids(s, out, word, n);
     }
     struct buf spaced = {0};

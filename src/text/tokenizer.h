@@ -66,7 +66,15 @@ struct tokenizer {
     /* special tokens that a text spells, such as "<|endoftext|>", are found: as in transformers */
     bool parses_special;
     char *chat_template;  /* text of the model's (text/chat_template.h); NULL: it has none */
+    bool adds_space;      /* encoding puts a space in front of a text; tokenizer_decode_text drops it */
     bool has_one_segment; /* the model has no other: the frame's segment 1 is 0 too */
+};
+
+/* Where a text that a kind encodes stands: some put a space in front of a text. */
+enum tokenizer_place {
+    TOKENIZER_AT_START,    /* of a text */
+    TOKENIZER_AFTER_TOKEN, /* after an added token of it */
+    TOKENIZER_WITHIN,      /* after other text, which was encoded before */
 };
 
 /* The functions of a kind of tokenizer.  Callers have checked that ids are in [0, n). */
@@ -76,6 +84,14 @@ struct tokenizer_kind {
     bool has_letter_case;          /* lower_case may be set; else it is false */
     /* the frame of a tokenizer whose files give none */
     struct input_frame (*frame)(int32_t class_id, int32_t separator);
+    /* Whether a tokenizer.json, whose top is `root`, is of this kind, and opening it, of n bytes, which are
+     * copied, with the tokens that were added.  NULL: the kind has no such file, or needs more. */
+    bool (*is_json)(const json_t *root);
+    struct status (*open_json)(struct tokenizer *t, struct added_tokens *added, const json_t *root,
+                               const char *text, size_t n, const char *source);
+    /* The name of a file that is such a vocabulary alone, and opening it; NULL: the kind has none. */
+    const char *file_name;
+    struct status (*open_file)(struct tokenizer *t, const char *path);
     bool decodes_bytes; /* decoding gives the text's bytes; else words with spaces between them */
     /* [SPECIAL_COUNT] the usual texts of special tokens, where no file says; NULL: the kind has found them */
     const char *const (*special_names)[2];
@@ -84,8 +100,10 @@ struct tokenizer_kind {
     size_t scratch_bytes;
     struct status (*scratch_init)(void *scratch, const struct tokenizer *t);
     void (*scratch_fini)(void *scratch);
-    struct status (*encode)(void *scratch, struct token_list *out, const char *text, size_t n);
-    struct status (*encode_ids)(void *scratch, struct id_list *out, const char *text, size_t n);
+    struct status (*encode)(void *scratch, struct token_list *out, const char *text, size_t n,
+                            enum tokenizer_place place);
+    struct status (*encode_ids)(void *scratch, struct id_list *out, const char *text, size_t n,
+                                enum tokenizer_place place);
 
     void (*decode)(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n);
     const char *(*piece)(const struct tokenizer *t, int32_t id, size_t *n);
@@ -160,6 +178,9 @@ bool tokenizer_continues_word(const struct tokenizer *t, int32_t id);
 /* Appends a readable form of ids[0..n).  An id outside the vocabulary is STATUS_DATA. */
 struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n);
 
+/* The same for the ids of a whole text, of which the space that encoding has put in front is left out. */
+struct status tokenizer_decode_text(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n);
+
 /* The memory that encoding writes to.  Belongs to one thread. */
 struct tokenizer_scratch {
     const struct tokenizer *tokenizer;
@@ -178,6 +199,10 @@ struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *o
 /* Appends only the ids, many times faster. */
 struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                    size_t n);
+
+/* The same for what goes on after a text that was encoded before it. */
+struct status tokenizer_encode_rest(struct tokenizer_scratch *s, struct id_list *out, const char *text,
+                                    size_t n);
 
 /* Appends the ids of a word of a list, which stands behind a space: pieces of a kind that decodes bytes have
  * the space in them. */

@@ -1,9 +1,9 @@
 #include "text/tokenizer_open.h"
 
 #include "core/log.h"
-#include "text/bpe_json.h"
 #include "text/bpe_tokenizer.h"
 #include "text/chat_template.h"
+#include "text/sentencepiece_tokenizer.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
@@ -13,16 +13,29 @@
 
 #include <string.h>
 
-static const struct tokenizer_kind *const kinds[] = {&wordpiece_tokenizer_kind, &bpe_tokenizer_kind};
+static const struct tokenizer_kind *const kinds[] = {&wordpiece_tokenizer_kind, &sentencepiece_tokenizer_kind,
+                                                     &bpe_tokenizer_kind};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static struct status too_long(const char *path)
 {
     return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path, FILE_PATH_BYTES - 1);
 }
 
-/* Opens tokenizer.json if it is of a byte-level BPE; else *found is false. */
-static struct status open_bpe_json(struct tokenizer *t, struct added_tokens *added, bool *found,
-                                   const char *path)
+/* The kind of a tokenizer.json that holds all that the kind needs; NULL: none. */
+static const struct tokenizer_kind *kind_of_json(const json_t *root)
+{
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (kinds[i]->is_json != NULL && kinds[i]->is_json(root)) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
+
+/* Opens tokenizer.json if it is of a kind that it describes alone; else *found is false. */
+static struct status open_json(struct tokenizer *t, struct added_tokens *added, bool *found, const char *path)
 {
     struct file_map map;
     json_t *root;
@@ -30,8 +43,9 @@ static struct status open_bpe_json(struct tokenizer *t, struct added_tokens *add
     const char *text = map.n == 0 ? "" : (const char *)map.data;
     struct status s = json_parse(&root, text, map.n, path);
     if (!failed(s)) {
-        *found = bpe_json_is_bpe(root);
-        s = *found ? bpe_tokenizer_init(t, added, root, text, map.n, path) : s;
+        const struct tokenizer_kind *kind = kind_of_json(root);
+        *found = kind != NULL;
+        s = *found ? kind->open_json(t, added, root, text, map.n, path) : s;
         s = failed(s) || !*found
                 ? s
                 : input_frame_parse(&t->frame, json_object_get(root, "post_processor"), path);
@@ -68,9 +82,10 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
     if (!json) {
         return wordpiece_tokenizer_open(t, path, lower_case);
     }
-    TRY(open_bpe_json(t, added, &found, path));
+    TRY(open_json(t, added, &found, path));
     FAIL_IF(!found, STATUS_DATA,
-            "%s is JSON, but not the tokenizer.json of a byte-level BPE; a vocab.json needs merges.txt "
+            "%s is JSON, but not a tokenizer.json that kiln reads alone, of byte-level BPE or SentencePiece; "
+            "a vocab.json needs merges.txt "
             "beside it (--merge_file), and WordPiece needs vocab.txt",
             path);
     struct status s = tokenizer_set_lower_case(t, lower_case);
@@ -268,7 +283,7 @@ static struct status find_bpe(struct tokenizer *t, struct added_tokens *added, b
     *found = false;
     TRY(find_file(path, &has_json, directory, "tokenizer.json"));
     if (has_json) {
-        TRY(open_bpe_json(t, added, found, path));
+        TRY(open_json(t, added, found, path));
     }
     TRY(find_file(merges, &has_merges, directory, "merges.txt"));
     if (*found || has_json || !has_merges) {
@@ -356,7 +371,7 @@ void tokenizer_open_unknown(struct tokenizer *t)
 
 bool tokenizer_open_writes(const char *name)
 {
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    for (size_t k = 0; k < N_KINDS; k++) {
         for (const char *const *own = kinds[k]->file_names; *own != NULL; own++) {
             if (strcmp(*own, name) == 0) {
                 return true;

@@ -16,13 +16,17 @@ static void scratch_fini(void *scratch)
     wordpiece_scratch_fini(scratch);
 }
 
-static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n)
+static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n,
+                            enum tokenizer_place place)
 {
+    (void)place;
     return wordpiece_encode(scratch, out, text, n);
 }
 
-static struct status encode_ids(void *scratch, struct id_list *out, const char *text, size_t n)
+static struct status encode_ids(void *scratch, struct id_list *out, const char *text, size_t n,
+                                enum tokenizer_place place)
 {
+    (void)place;
     return wordpiece_encode_ids(scratch, out, text, n);
 }
 

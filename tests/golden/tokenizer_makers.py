@@ -1,7 +1,12 @@
 """Tiny tokenizers of the forms that models have, trained on a few words, and hostile text for them: used by make_tokenizers.py and
 tests/peers/check_tokenizers.py."""
+import io
+import json
 import random
+import tempfile
 
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 GPT4 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -97,4 +102,81 @@ def byte_level_forms():
         "words": lambda: byte_level([split(r"\w+|[^\w\s]+", "merged_with_previous"), bare()]),
         "merged": lambda: byte_level([split(r"[\s,.]", "merged_with_next"), split(r"\d", "contiguous"), bare()], normalizers.NFD()),
         "whole": lambda: byte_level([bare()]),
+    }
+
+
+SPACE = "\u2581"
+SMALL = False  # models for golden files: of fewer pieces, with a table of a few characters
+RULES = {"\ufb01": "fi", "\u00a0": " ", "\u3000": " ", "e\u0301": "\xe9", "\t": " ", "\u200b": "", "\uff76\uff9e": "\u30ac", "\uff76": "\u30ab"}
+LLAMA_DECODER = lambda: decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+BYTES = ["<0x%02X>" % b for b in range(256)]
+
+
+def sentencepiece_bpe(normalizer, splits, byte_fallback=True, fuse_unk=True, n=900, specials=("<unk>", "<s>", "</s>")):
+    """BPE of characters, whose pieces are learned on words that begin with U+2581."""
+    learner = Tokenizer(models.BPE(unk_token="<unk>"))
+    learner.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, "always", True)
+    extra = list(specials) + (BYTES if byte_fallback else [])
+    n, alphabet = (len(extra) + 150, 60) if SMALL else (n, 150)
+    learner.train_from_iterator(train_texts()[:210], trainers.BpeTrainer(
+        vocab_size=n, special_tokens=extra, limit_alphabet=alphabet, show_progress=False))
+    document = json.loads(learner.to_str())["model"]
+    merges = [tuple(m) for m in document["merges"]]
+    t = Tokenizer(models.BPE(vocab=document["vocab"], merges=merges, unk_token="<unk>", fuse_unk=fuse_unk, byte_fallback=byte_fallback))
+    t.normalizer, t.decoder = normalizer, LLAMA_DECODER()
+    if splits is not None:
+        t.pre_tokenizer = splits
+    t.add_special_tokens([AddedToken(s, normalized=False, special=True) for s in specials])
+    return t
+
+
+def trained_model(kind, **settings):
+    """Bytes of a tokenizer.model, and what they say."""
+    out = io.BytesIO()
+    options = {"vocab_size": 1300, "character_coverage": 0.98, "normalization_rule_name": "nmt_nfkc", "hard_vocab_limit": False, "minloglevel": 2}
+    texts = [t.replace("\n", " ") for t in train_texts()]
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        if SMALL:
+            for wanted, content in sorted(RULES.items()):
+                rules.write("\t".join(" ".join("%X" % ord(c) for c in text) for text in (wanted, content)) + "\n")
+            rules.flush()
+            del options["normalization_rule_name"]
+            options.update(vocab_size=500 if settings.get("byte_fallback") else 250, normalization_rule_tsv=rules.name)
+            texts = texts[:200]
+        options.update(settings)
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=out, model_type=kind, **options)
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(out.getvalue())
+    return out.getvalue(), proto
+
+
+def unigram(splits, normalizer="charsmap", byte_fallback=False):
+    """XLM-R's form: SentencePiece's pieces behind <s>, <pad>, </s>, <unk>."""
+    _, proto = trained_model("unigram", byte_fallback=byte_fallback)
+    pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)] + [(p.piece, p.score) for p in proto.pieces[3:]] + [("<mask>", 0.0)]
+    t = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=byte_fallback))
+    charsmap_step = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    t.normalizer = charsmap_step if normalizer == "charsmap" else normalizer and normalizers.Sequence([charsmap_step, normalizer])
+    t.pre_tokenizer = splits
+    t.decoder = decoders.Metaspace(SPACE, "always")
+    t.post_processor = processors.TemplateProcessing("<s> $A </s>", "<s> $A </s> </s> $B </s>", [("<s>", 0), ("</s>", 2)])
+    t.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)])
+    return t
+
+
+def sentencepiece_forms():
+    """Of every model with SentencePiece's pieces."""
+    meta, white = pre_tokenizers.Metaspace, pre_tokenizers.WhitespaceSplit
+    return {
+        "llama": lambda: sentencepiece_bpe(normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)]), None),
+        "llama_first": lambda: sentencepiece_bpe(None, meta(SPACE, "first", False)),
+        "mistral": lambda: sentencepiece_bpe(None, meta(SPACE, "always", False)),
+        "gemma": lambda: sentencepiece_bpe(normalizers.Replace(" ", SPACE), pre_tokenizers.Split(" ", "merged_with_previous")),
+        "bpe_unknown": lambda: sentencepiece_bpe(None, meta(SPACE, "always", True), byte_fallback=False),
+        "bpe_unfused": lambda: sentencepiece_bpe(None, meta(SPACE, "never", True), byte_fallback=False, fuse_unk=False),
+        "xlmr": lambda: unigram(pre_tokenizers.Sequence([white(), meta(SPACE, "always")])),
+        "xlmr_spaces": lambda: unigram(meta(SPACE, "always"), normalizers.Replace(Regex(" {2,}"), " ")),
+        "camembert": lambda: unigram(pre_tokenizers.Sequence([white(), meta(SPACE, "always", True)]), normalizers.Strip()),
+        "unigram_whole": lambda: unigram(meta(SPACE, "first", False), None),
+        "unigram_bytes": lambda: unigram(meta(SPACE, "always"), byte_fallback=True),
     }

@@ -58,7 +58,7 @@ def check_json(name, make, texts):
 def main():
     texts = makers.hostile_texts(CHARACTERS, 1500)
     n_wrong = 0
-    forms = makers.byte_level_forms()
+    forms = {**makers.byte_level_forms(), **makers.sentencepiece_forms()}
     for name, make in forms.items():
         if not NAMES or name in NAMES:
             n_wrong += check_json(name, make, texts)

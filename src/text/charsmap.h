@@ -1,6 +1,6 @@
 /* charsmap: SentencePiece's compiled table of replacements, such as of NFKC: a double-array trie of what is
- * replaced, and the replacements (Kudo and Richardson 2018, arXiv:1808.06226, section 3.2; the trie's units are
- * those of https://github.com/s-yata/darts-clone).
+ * replaced, and the replacements (Kudo and Richardson 2018, arXiv:1808.06226, section 3.2; the trie's units
+ * are those of https://github.com/s-yata/darts-clone).
  *
  * The rule: the table is a user's bytes, so no place in it is read unchecked. */
 #ifndef KILN_TEXT_CHARSMAP_H

@@ -1,8 +1,8 @@
 /* normalizer: the steps by which a normalizer of tokenizer.json changes a text before it is split
  * (https://huggingface.co/docs/tokenizers/api/normalizers).
  *
- * The rule: the result is that of Hugging Face's `tokenizers`; a step that kiln does not know is refused.  Bytes
- * that are no UTF-8 become U+FFFD first. */
+ * The rule: the result is that of Hugging Face's `tokenizers`; a step that kiln does not know is refused.
+ * Bytes that are no UTF-8 become U+FFFD first. */
 #ifndef KILN_TEXT_NORMALIZER_H
 #define KILN_TEXT_NORMALIZER_H
 

@@ -1,8 +1,8 @@
-/* pre_split: where a pre_tokenizer of tokenizer.json cuts a text into pieces, by steps, of which each cuts the
- * pieces of the one before (https://huggingface.co/docs/tokenizers/api/pre-tokenizers).
+/* pre_split: where a pre_tokenizer of tokenizer.json cuts a text into pieces, by steps, of which each cuts
+ * what the one before has left (https://huggingface.co/docs/tokenizers/api/pre-tokenizers).
  *
- * The rule: the pieces are those of Hugging Face's `tokenizers`; each step sees one piece and nothing beside
- * it.  Where a step is a regular expression, a run of bytes that are no UTF-8 is a piece. */
+ * The rule: the pieces are those of Hugging Face's `tokenizers`; each step sees one piece and nothing
+ * beside it.  Where a step is a regular expression, a run of bytes that are no UTF-8 is a piece. */
 #ifndef KILN_TEXT_PRE_SPLIT_H
 #define KILN_TEXT_PRE_SPLIT_H
 

@@ -1,10 +1,10 @@
-/* sentencepiece: text to ids as SentencePiece's models do it (Kudo and Richardson 2018, arXiv:1808.06226): a
- * space is the character U+2581, which belongs to the word after it, and pieces are found by merges (BPE) or by
- * their probabilities (unigram).  A character without a piece is its bytes, where the model has pieces for
- * these, else the unknown token.
+/* sentencepiece: text to ids as SentencePiece's models do it (Kudo and Richardson 2018, arXiv:1808.06226):
+ * a space is the character U+2581, which belongs to the word after it, and pieces are found by merges (BPE)
+ * or by their probabilities (unigram).  A character without a piece is its bytes, where the model has
+ * pieces for these, else the unknown token.
  *
- * The rule: ids are those of Hugging Face's `tokenizers` for a tokenizer.json, and of SentencePiece's library
- * for a tokenizer.model. */
+ * The rule: ids are those of Hugging Face's `tokenizers` for a tokenizer.json, and of SentencePiece's
+ * library for a tokenizer.model. */
 #ifndef KILN_TEXT_SENTENCEPIECE_H
 #define KILN_TEXT_SENTENCEPIECE_H
 
@@ -52,8 +52,8 @@ void sentencepiece_fini(struct sentencepiece *p);
 /* Lower than the least score, by so much, is that of a character without a piece. */
 #define SENTENCEPIECE_UNKNOWN_PENALTY 10
 
-/* For readers, once the pieces and the unknown token are there: makes it a unigram model of these scores, [n], of
- * which the least is that of the pieces that count.  A text has those that are marked; NULL: all. */
+/* For readers, once the pieces and the unknown token are there: makes it a unigram model of these scores,
+ * [n], of which the least is that of the pieces that count.  A text has those that are marked; NULL: all. */
 struct status sentencepiece_set_unigram(struct sentencepiece *p, const double *scores, const bool *is_text,
                                         double least, const char *source);
 

@@ -1,7 +1,8 @@
-/* sentencepiece_json: tokenizer.json of a model with SentencePiece's pieces: "BPE" with byte fallback, as Llama's
- * and Mistral's, and "Unigram", as XLM-R's and CamemBERT's.
+/* sentencepiece_json: tokenizer.json of a model with SentencePiece's pieces: "BPE" with byte fallback, as
+ * Llama's and Mistral's, and "Unigram", as XLM-R's and CamemBERT's.
  *
- * The rule: a setting that would give other ids than text/sentencepiece.h is refused, and the error names it. */
+ * The rule: a setting that would give other ids than text/sentencepiece.h is refused, and the error names
+ * it. */
 #ifndef KILN_TEXT_SENTENCEPIECE_JSON_H
 #define KILN_TEXT_SENTENCEPIECE_JSON_H
 

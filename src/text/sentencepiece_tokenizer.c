@@ -4,13 +4,14 @@
 #include "io/file.h"
 #include "text/sentencepiece.h"
 #include "text/sentencepiece_json.h"
+#include "text/sentencepiece_model.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_files.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char json_name[] = "tokenizer.json";
+static const char json_name[] = "tokenizer.json", model_name[] = "tokenizer.model";
 
 struct vocabulary {
     struct sentencepiece model;
@@ -176,15 +177,61 @@ static struct status open_json(struct tokenizer *t, struct added_tokens *added, 
     return complete(t, sentencepiece_json_read(&v->model, added, root, source), json_name);
 }
 
-static const char *const file_names[] = {
-    json_name,           TOKENIZER_CONFIG_NAME,    "special_tokens_map.json",
-    "added_tokens.json", "generation_config.json", NULL};
+/* A begin token stands in front of a text, as LlamaTokenizer puts it where no file says; unigram's is T5's,
+ * which puts an end behind. */
+static struct input_frame frame_of(const struct sentencepiece_specials *specials, bool is_unigram)
+{
+    struct input_frame f = input_frame_bare();
+    int32_t begin = is_unigram ? -1 : specials->begin, end = is_unigram ? specials->end : -1;
+    f.given = true;
+    if (begin >= 0) {
+        f.one.before = f.pair.before = (struct input_specials){1, {begin}};
+    }
+    if (end >= 0) {
+        f.one.after = f.pair.between = f.pair.after = (struct input_specials){1, {end}};
+    }
+    f.one.n_first = (begin >= 0) + (end >= 0);
+    f.pair.n_first = (begin >= 0) + 2 * (end >= 0);
+    return f;
+}
+
+static struct status open_model(struct tokenizer *t, const char *path)
+{
+    struct file_map map;
+    struct sentencepiece_specials specials = {0};
+    TRY(allocate(t));
+    struct vocabulary *v = t->vocabulary;
+    v->is_protobuf = true;
+    struct status s = file_map_open(&map, path);
+    if (!failed(s)) {
+        buf_append(&v->file, map.n == 0 ? "" : (const char *)map.data, map.n);
+        s = sentencepiece_model_read(&v->model, &specials, map.data, map.n, path);
+        file_map_close(&map);
+    }
+    TRY(complete(t, s, model_name));
+    t->special[SPECIAL_UNKNOWN] = specials.unknown;
+    t->special[SPECIAL_BEGIN] = specials.begin;
+    t->special[SPECIAL_END] = specials.end;
+    t->special[SPECIAL_PAD] = specials.pad;
+    t->frame = frame_of(&specials, v->model.is_unigram);
+    return status_ok();
+}
+
+static const char *const file_names[] = {json_name,
+                                         model_name,
+                                         TOKENIZER_CONFIG_NAME,
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "generation_config.json",
+                                         NULL};
 
 const struct tokenizer_kind sentencepiece_tokenizer_kind = {
     .name = "SentencePiece",
     .file_names = file_names,
     .is_json = sentencepiece_json_is,
     .open_json = open_json,
+    .file_name = model_name,
+    .open_file = open_model,
     .decodes_bytes = true,
     .frame = input_frame_roberta,
     .special_names = special_names,

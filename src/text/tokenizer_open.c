@@ -34,6 +34,18 @@ static const struct tokenizer_kind *kind_of_json(const json_t *root)
     return NULL;
 }
 
+/* The kind whose file has the name of this path; NULL: none. */
+static const struct tokenizer_kind *kind_of_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (kinds[i]->file_name != NULL && strcmp(kinds[i]->file_name, name) == 0) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
+
 /* Opens tokenizer.json if it is of a kind that it describes alone; else *found is false. */
 static struct status open_json(struct tokenizer *t, struct added_tokens *added, bool *found, const char *path)
 {
@@ -78,6 +90,12 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
 {
     bool json, found;
     *t = (struct tokenizer){0};
+    const struct tokenizer_kind *kind = kind_of_name(path);
+    if (kind != NULL) {
+        FAIL_IF(lower_case, STATUS_USAGE, "a %s tokenizer keeps the case of text; leave out --do_lower_case",
+                kind->name);
+        return kind->open_file(t, path);
+    }
     TRY(is_json(&json, path));
     if (!json) {
         return wordpiece_tokenizer_open(t, path, lower_case);
@@ -254,7 +272,9 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
     TRY(find_file(path, exists, directory, "tokenizer.json"));
     if (!*exists) {
         return wants_vocabulary
-                   ? status_error(STATUS_DATA, "%s has neither vocab.txt nor tokenizer.json", directory)
+                   ? status_error(STATUS_DATA,
+                                  "%s has neither vocab.txt nor tokenizer.json, nor a tokenizer.model",
+                                  directory)
                    : status_ok();
     }
     TRY(file_map_open(&map, path));
@@ -284,6 +304,12 @@ static struct status find_bpe(struct tokenizer *t, struct added_tokens *added, b
     TRY(find_file(path, &has_json, directory, "tokenizer.json"));
     if (has_json) {
         TRY(open_json(t, added, found, path));
+    }
+    for (size_t i = 0; i < N_KINDS && !*found && !has_json; i++) {
+        if (kinds[i]->file_name != NULL) {
+            TRY(find_file(path, found, directory, kinds[i]->file_name));
+            TRY(*found ? kinds[i]->open_file(t, path) : status_ok());
+        }
     }
     TRY(find_file(merges, &has_merges, directory, "merges.txt"));
     if (*found || has_json || !has_merges) {
@@ -330,7 +356,7 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
 
 struct status tokenizer_open_find_any(char path[FILE_PATH_BYTES], bool *found, const char *directory)
 {
-    static const char *const names[] = {"tokenizer.json", "vocab.json"};
+    static const char *const names[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
     TRY(tokenizer_open_find(path, found, directory));
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !*found; i++) {
         TRY(find_file(path, found, directory, names[i]));

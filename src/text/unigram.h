@@ -30,8 +30,8 @@ struct unigram {
 struct status unigram_init(struct unigram *u, int32_t n);
 void unigram_fini(struct unigram *u);
 
-/* Adds a piece of bytes that a text may have; unless there was one, which *before gets, else -1.  STATUS_DATA:
- * the pieces have more bytes than the trie holds. */
+/* Adds a piece of bytes that a text may have; unless there was one, which *before gets, else -1.
+ * STATUS_DATA: the pieces have more bytes than the trie holds. */
 struct status unigram_add(struct unigram *u, int32_t *before, const char *piece, size_t n, int32_t id,
                           const char *source);
 

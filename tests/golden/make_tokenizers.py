@@ -4,10 +4,12 @@
 usage: make_tokenizers.py > tokenizers.json      (needs tokenizers and sentencepiece, from PyPI; made with the version that the file names)
 "forms": what differs between the files of byte-level BPE, which share "model" and "added_tokens"; "ids" are those of "texts".
 "documents": the files of models with SentencePiece's pieces, whole, with the same, and the ids decoded.
+"models": tokenizer.model of SentencePiece's library, and its ids.
 """
 import json
 import sys
 
+import sentencepiece
 import tokenizers
 
 import tokenizer_makers as makers
@@ -17,7 +19,7 @@ def main():
     texts = makers.hostile_texts(2500, 60, 7) + makers.FIXED + ["", " ", "a", "\u00e9" * 40, " " * 50 + "x", "1" * 30, "\u0301" * 30]
     forms = makers.byte_level_forms()
     base = None
-    result = {"made_with": "tokenizers " + tokenizers.__version__, "texts": texts, "forms": {}, "documents": {}}
+    result = {"made_with": "tokenizers " + tokenizers.__version__, "texts": texts, "forms": {}, "documents": {}, "models": {}}
     for name, make in forms.items():
         document = json.loads(make().to_str())
         base = base or document
@@ -33,6 +35,10 @@ def main():
         result["documents"][name] = {"tokenizer.json": json.loads(tokenizer.to_str()),
                                      "ids": [tokenizer.encode(t, add_special_tokens=False).ids for t in texts],
                                      "decoded": [tokenizer.decode(tokenizer.encode(t, add_special_tokens=False).ids) for t in texts]}
+    for name, make in makers.model_forms().items():
+        content = make()
+        processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+        result["models"][name] = {"hex": content.hex(), "ids": [processor.EncodeAsIds(t) for t in texts]}
     result["model"], result["added_tokens"] = base["model"], base["added_tokens"]
     json.dump(result, sys.stdout, ensure_ascii=True, separators=(",", ":"))
     print()

@@ -141,6 +141,7 @@ def trained_model(kind, **settings):
                 rules.write("\t".join(" ".join("%X" % ord(c) for c in text) for text in (wanted, content)) + "\n")
             rules.flush()
             del options["normalization_rule_name"]
+            settings = {k: v for k, v in settings.items() if k != "normalization_rule_name"}
             options.update(vocab_size=500 if settings.get("byte_fallback") else 250, normalization_rule_tsv=rules.name)
             texts = texts[:200]
         options.update(settings)
@@ -179,4 +180,15 @@ def sentencepiece_forms():
         "camembert": lambda: unigram(pre_tokenizers.Sequence([white(), meta(SPACE, "always", True)]), normalizers.Strip()),
         "unigram_whole": lambda: unigram(meta(SPACE, "first", False), None),
         "unigram_bytes": lambda: unigram(meta(SPACE, "always"), byte_fallback=True),
+    }
+
+
+def model_forms():
+    """tokenizer.model of each type, by SentencePiece's library."""
+    exact = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False, "byte_fallback": True, "vocab_size": 500 if SMALL else 1500}
+    return {
+        "model_llama": lambda: trained_model("bpe", **exact)[0],
+        "model_bpe": lambda: trained_model("bpe")[0],
+        "model_unigram": lambda: trained_model("unigram")[0],
+        "model_unigram_bytes": lambda: trained_model("unigram", byte_fallback=True, add_dummy_prefix=False)[0],
     }

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+import sentencepiece
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden"))
 import tokenizer_makers as makers  # noqa: E402
 
@@ -55,6 +57,28 @@ def check_json(name, make, texts):
         return compare(name, wanted, kiln_ids(["--model", folder], texts), texts, Shower(tokenizer))
 
 
+class PieceShower:
+    def __init__(self, processor):
+        self.processor = processor
+
+    def __call__(self, i):
+        return self.processor.IdToPiece(i)
+
+    def decode(self, ids):
+        return self.processor.Decode(ids)
+
+
+def check_model(name, content, texts):
+    """tokenizer.model beside the library."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/tokenizer.model", "wb") as file:
+            file.write(content)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+        wanted = [processor.EncodeAsIds(t) for t in texts]
+        got = kiln_ids(["--model", folder, "--no_parse_special_tokens"], texts)
+        return compare(name, wanted, got, texts, PieceShower(processor))
+
+
 def main():
     texts = makers.hostile_texts(CHARACTERS, 1500)
     n_wrong = 0
@@ -62,6 +86,9 @@ def main():
     for name, make in forms.items():
         if not NAMES or name in NAMES:
             n_wrong += check_json(name, make, texts)
+    for name, make in makers.model_forms().items():
+        if not NAMES or name in NAMES:
+            n_wrong += check_model(name, make(), texts)
     return 1 if n_wrong > 0 else 0
 
 

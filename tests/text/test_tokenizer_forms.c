@@ -4,13 +4,18 @@
 #include "test.h"
 
 #include "core/json.h"
+#include "io/file.h"
 #include "text/bpe_tokenizer.h"
 #include "text/pre_split.h"
+#include "text/sentencepiece_model.h"
 #include "text/sentencepiece_tokenizer.h"
 #include "text/special_tokens.h"
+#include "text/tokenizer_files.h"
+#include "text/tokenizer_open.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static json_t *golden(void)
 {
@@ -177,6 +182,82 @@ static void documents_give_the_same_ids(void)
     json_decref(root);
 }
 
+/* The bytes that hexadecimal digits say; the caller frees them. */
+static char *bytes_of(const char *hex, size_t *n)
+{
+    char *bytes = malloc(strlen(hex) / 2 + 1);
+    EXPECT(bytes != NULL, "memory");
+    for (*n = 0; hex[2 * *n] != '\0'; ++*n) {
+        char digits[3] = {hex[2 * *n], hex[2 * *n + 1]};
+        bytes[*n] = (char)strtol(digits, NULL, 16);
+    }
+    return bytes;
+}
+
+/* A file that lost its end is refused wherever it was cut; one with other bytes in it is read or refused. */
+static void expect_damage_is_found(char *bytes, size_t n, const char *name)
+{
+    struct sentencepiece p;
+    struct sentencepiece_specials specials;
+    for (size_t cut = 0; cut + 1 < n; cut += n / 97 + 1) {
+        struct status s = sentencepiece_model_read(&p, &specials, bytes, cut, "tokenizer.model");
+        EXPECT(s.code == STATUS_DATA, "%s: %zu of %zu bytes are read", name, cut, n);
+    }
+    for (size_t at = 0; at < n; at += n / 97 + 1) {
+        char before = bytes[at];
+        bytes[at] = (char)(before ^ 0x55);
+        if (!failed(sentencepiece_model_read(&p, &specials, bytes, n, "tokenizer.model"))) {
+            sentencepiece_fini(&p);
+        }
+        bytes[at] = before;
+    }
+}
+
+/* tokenizer.model gives the ids of SentencePiece's library, and a model directory carries the file. */
+static void models_give_the_same_ids(void)
+{
+    json_t *root = golden(), *form, *text;
+    const char *name;
+    size_t i, n;
+    json_object_foreach(json_object_get(root, "models"), name, form)
+    {
+        char directory[] = "test_tokenizer_forms.XXXXXX", path[64], copy[64];
+        char *bytes = bytes_of(json_string_value(json_object_get(form, "hex")), &n);
+        struct tokenizer t;
+        struct tokenizer_scratch s;
+        struct file_map map;
+        int64_t max_length;
+        EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+        snprintf(path, sizeof path, "%s/tokenizer.model", directory);
+        snprintf(copy, sizeof copy, "%s/copy", directory);
+        EXPECT_OK(file_write_atomic(path, bytes, n));
+        EXPECT_OK(tokenizer_open_directory(&t, &max_length, directory));
+        t.parses_special = false;
+        EXPECT_OK(tokenizer_scratch_init(&s, &t));
+        json_array_foreach(json_object_get(root, "texts"), i, text)
+        {
+            expect_case(&s, json_string_value(text), json_array_get(json_object_get(form, "ids"), i), name,
+                        false);
+        }
+        EXPECT(mkdir(copy, 0777) == 0, "%s", copy);
+        EXPECT_OK(tokenizer_files_write_all(&t, copy, 512));
+        snprintf(path, sizeof path, "%s/copy/tokenizer.model", directory);
+        EXPECT_OK(file_map_open(&map, path));
+        EXPECT(map.n == n && memcmp(map.data, bytes, n) == 0, "%s: another file is written", name);
+        file_map_close(&map);
+        uint64_t hash = t.hash;
+        tokenizer_scratch_fini(&s);
+        tokenizer_fini(&t);
+        EXPECT_OK(tokenizer_open_directory(&t, &max_length, copy));
+        EXPECT(t.hash == hash && max_length == 512, "%s: another hash", name);
+        tokenizer_fini(&t);
+        expect_damage_is_found(bytes, n, name);
+        EXPECT_OK(file_remove_tree(directory));
+        free(bytes);
+    }
+    json_decref(root);
+}
+
 /* Bytes that are no UTF-8, and runs that make an expression go back, end in ids or in one sentence. */
 static void hostile_bytes_are_encoded(void)
 {
@@ -265,6 +346,7 @@ int main(void)
 {
     ids_are_those_of_tokenizers();
     documents_give_the_same_ids();
+    models_give_the_same_ids();
     hostile_bytes_are_encoded();
     other_expressions_are_refused();
     steps_are_counted();

@@ -247,6 +247,15 @@ static bool start_bytes(struct bpe_scratch *s, const char *piece, size_t n)
     return ok;
 }
 
+bool bpe_has_bytes(const struct bpe *b, const char *text, size_t n)
+{
+    size_t i = 0;
+    while (b->has_bytes && i < n && b->merges.byte[(unsigned char)text[i]] >= 0) {
+        i++;
+    }
+    return b->has_bytes && i == n;
+}
+
 /* Each character's; where it has no piece, its bytes' or the unknown token. */
 static bool start_characters(struct bpe_scratch *s, const char *piece, size_t n)
 {
@@ -256,7 +265,7 @@ static bool start_characters(struct bpe_scratch *s, const char *piece, size_t n)
         uint32_t c;
         length = (size_t)utf8_decode(&c, piece + at, n - at);
         int32_t id = bpe_merges_id(&b->merges, piece + at, length);
-        if (id < 0 && b->has_bytes) {
+        if (id < 0 && bpe_has_bytes(b, piece + at, length)) {
             ok = start_bytes(s, piece + at, length);
             continue;
         }

@@ -52,6 +52,9 @@ struct bpe_scratch {
 struct status bpe_scratch_init(struct bpe_scratch *s, const struct bpe *bpe);
 void bpe_scratch_fini(struct bpe_scratch *s);
 
+/* Whether text that no piece covers can be tokens of its bytes. */
+bool bpe_has_bytes(const struct bpe *b, const char *text, size_t n);
+
 /* Appends the ids or the tokens of a piece, text[begin..end): where pieces are plain, valid UTF-8.
  * STATUS_MEMORY. */
 struct status bpe_append_ids(struct bpe_scratch *s, struct id_list *out, const char *piece, size_t n);

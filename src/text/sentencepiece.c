@@ -131,7 +131,8 @@ static struct status put_unigram(struct sentencepiece_scratch *s, const struct s
         while (piece.id == b->unknown && i > 1 && u->pieces[i - 2].id == b->unknown) {
             piece.end = u->pieces[--i - 1].end;
         }
-        bool ok = piece.id == b->unknown && b->has_bytes
+        bool ok = piece.id == b->unknown &&
+                          bpe_has_bytes(b, t->bytes + begin + piece.begin, piece.end - piece.begin)
                       ? append_bytes(s, out, t, begin + piece.begin, begin + piece.end)
                       : append(out, t, piece.id, begin + piece.begin, begin + piece.end);
         if (!ok) {

@@ -60,7 +60,7 @@ static struct status parse_object(struct tokenizer_config *c, const json_t *obje
     TRY(check_flag(object, source, "strip_accents", c->lower_case));
     TRY(check_flag(object, source, "do_basic_tokenize", true));
     TRY(check_flag(object, source, "tokenize_chinese_chars", true));
-    TRY(check_flag(object, source, "add_prefix_space", false));
+    TRY(c->adds_space ? status_ok() : check_flag(object, source, "add_prefix_space", false));
     const json_t *decoder = json_object_get(object, "added_tokens_decoder");
     return c->added == NULL ? status_ok() : added_tokens_read_decoder(c->added, decoder, source);
 }

@@ -8,6 +8,7 @@
 
 struct tokenizer_config {
     bool lower_case;            /* also strips accents */
+    bool adds_space;            /* the tokenizer does: "add_prefix_space" may be true */
     int64_t model_max_length;   /* tokens, special ones included; INT64_MAX: no limit is known */
     struct added_tokens *added; /* gets those of the file; NULL: not wanted.  Borrowed */
 };

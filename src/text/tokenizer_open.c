@@ -159,6 +159,7 @@ static struct status complete_beside(struct tokenizer *t, struct added_tokens *a
     struct tokenizer_config c = tokenizer_config_defaults();
     bool exists;
     c.added = added;
+    c.adds_space = t->adds_space;
     struct status s = status_ok();
     file_parent(folder, vocabulary);
     if (all) {
@@ -335,6 +336,7 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     TRY(find_file(path, &has_config, directory, TOKENIZER_CONFIG_NAME));
     if (has_config) {
         bool lower_case = c->lower_case;
+        c->adds_space = t->adds_space;
         TRY(read_config(c, path,
                         is_bpe     ? TOKENIZER_CLASS_ANY
                         : has_json ? TOKENIZER_CLASS_GENERIC

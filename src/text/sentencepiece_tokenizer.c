@@ -59,15 +59,20 @@ static int32_t find(const struct tokenizer *t, const char *text, size_t n)
     return bpe_merges_id(&model_of(t)->bpe.merges, text, n);
 }
 
+/* The value of a digit of a byte's token; -1: it is none. */
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* The byte for which a token such as <0x0A> stands; -1: it is no such token. */
 static int byte_of(const struct bpe *b, int32_t id, const char *text, size_t n)
 {
-    static const char digits[] = "0123456789ABCDEF";
     if (!b->has_bytes || n != 6 || memcmp(text, "<0x", 3) != 0) {
         return -1;
     }
-    const char *high = memchr(digits, text[3], 16), *low = memchr(digits, text[4], 16);
-    int byte = high == NULL || low == NULL ? -1 : (int)(16 * (high - digits) + (low - digits));
+    int high = digit_of(text[3]), low = digit_of(text[4]);
+    int byte = high < 0 || low < 0 ? -1 : 16 * high + low;
     return byte >= 0 && b->merges.byte[byte] == id ? byte : -1;
 }
 

@@ -16,9 +16,9 @@ void split_regex_destroy(struct split_regex *r)
     (void)r;
 }
 
-struct status split_regex_scratch_create(struct split_regex_scratch **s)
+struct status split_regex_scratch_create(struct split_regex_scratch **out)
 {
-    *s = NULL;
+    *out = NULL;
     return status_ok();
 }
 

@@ -9,8 +9,9 @@ struct tokenizer_config tokenizer_config_defaults(void)
 
 static struct status check_class(const json_t *object, enum tokenizer_classes allowed, const char *source)
 {
-    enum { N_CLASSES = 4, N_BERT_CLASSES = 2 };
-    static const char *const classes[N_CLASSES] = {"BertTokenizer", "BertTokenizerFast",
+    enum { N_CLASSES = 6, N_BERT_CLASSES = 4 };
+    static const char *const classes[N_CLASSES] = {"BertTokenizer",           "BertTokenizerFast",
+                                                   "DistilBertTokenizer",     "DistilBertTokenizerFast",
                                                    "PreTrainedTokenizerFast", "TokenizersBackend"};
     const char *name = classes[0];
     TRY(json_get_string(object, source, "tokenizer_class", false, &name));

@@ -8,6 +8,7 @@
 extern const struct model_family gpt2_family, bloom_family;
 
 /* Llama's relatives, with the word embeddings as the decoder, and with a decoder of its own. */
-extern const struct model_family tied_llama_family, llama_family;
+extern const struct model_family tied_llama_family, llama_family, tied_mistral_family, mistral_family,
+    tied_qwen2_family, qwen2_family;
 
 #endif

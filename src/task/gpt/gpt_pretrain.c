@@ -615,8 +615,10 @@ static struct status draw(struct buf *out, struct session *s, const char *prompt
 
 const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
 const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
-static const struct pretrain_kind llama_pretrain = {.family = &llama_family, DECODER},
-                                  tied_llama_pretrain = {.family = &tied_llama_family, DECODER};
+static const struct pretrain_kind relatives_of_llama[] = {
+    {.family = &llama_family, DECODER},   {.family = &tied_llama_family, DECODER},
+    {.family = &mistral_family, DECODER}, {.family = &tied_mistral_family, DECODER},
+    {.family = &qwen2_family, DECODER},   {.family = &tied_qwen2_family, DECODER}};
 
 struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 {
@@ -625,14 +627,12 @@ struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
 {
-    static const struct pretrain_kind *const kinds[] = {&gpt2_pretrain, &bloom_pretrain, &llama_pretrain,
-                                                        &tied_llama_pretrain};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (kinds[i]->family == family) {
-            return kinds[i];
+    for (size_t i = 0; i < sizeof relatives_of_llama / sizeof relatives_of_llama[0]; i++) {
+        if (relatives_of_llama[i].family == family) {
+            return &relatives_of_llama[i];
         }
     }
-    return NULL;
+    return family == &gpt2_family ? &gpt2_pretrain : family == &bloom_family ? &bloom_pretrain : NULL;
 }
 
 /* Tokens that the longest document predicts. */

@@ -31,7 +31,7 @@ add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/man/kiln
 
 # What a program that links libkiln.a links besides: jansson and utf8proc have pkg-config files of their own.
 set(private)
-foreach(name ONEDNN HDF5)
+foreach(name ONEDNN HDF5 PCRE2)
   if(KILN_HAVE_${name})
     list(APPEND private ${${name}_LIBRARY})
   endif()

@@ -119,8 +119,21 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     _exit(STATUS_IO);
 }
 
+/* Touches the pages of the stack that a command may need: under a limit of addresses (`ulimit -v`) a stack that
+ * cannot grow is a signal, where memory that cannot be had is an error. */
+static __attribute__((noinline)) void grow_stack(void)
+{
+    enum { BYTES = 256 << 10, PAGE = 4096 };
+    char pages[BYTES];
+    volatile char *touched = pages;
+    for (int i = BYTES - 1; i >= 0; i -= PAGE) { /* from the end that is in use */
+        touched[i] = 0;
+    }
+}
+
 int main(int argc, char **argv)
 {
+    grow_stack();
     if (shard_process_is_wanted(argc, argv)) {
         return shard_process_serve();
     }

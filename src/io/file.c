@@ -37,7 +37,8 @@ struct status file_map_open(struct file_map *m, const char *path)
     if (n > 0) {
         void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) {
-            s = status_error(STATUS_IO, "cannot map %s (%zu bytes): %s", path, n, strerror(errno));
+            s = status_error(errno == ENOMEM ? STATUS_MEMORY : STATUS_IO, "cannot map %s (%zu bytes): %s",
+                             path, n, strerror(errno));
         } else {
             *m = (struct file_map){p, n, fd};
         }

@@ -392,7 +392,7 @@ static json_t *facts_of(const struct model_dir *m)
     }
     answer_kind_list(&answers, m->task);
     json_t *rest = json_pack("{s:I, s:I, s:I, s:I, s:s}", "layers", (json_int_t)sizes.n_layers, "heads",
-                             (json_int_t)sizes.n_heads, "vocabulary", (json_int_t)sizes.vocab_size,
+                             (json_int_t)sizes.heads.n, "vocabulary", (json_int_t)sizes.vocab_size,
                              "positions", (json_int_t)sizes.max_length, "answers", buf_text(&answers));
     if (ends.n > 0) {
         json_object_set_new(rest, "ends_at", json_text(buf_text(&ends)));

@@ -29,7 +29,7 @@ struct group {
     char name[256];
     struct tensor_file file;  /* file with the tensors, or */
     struct model_files model; /* model with the tensors */
-    int64_t n_heads;          /* attention heads, whose parts lie in one tensor in some programs' files */
+    struct model_heads heads; /* attention heads, whose parts lie in one tensor in some programs' files */
     struct entry *entries;    /* [n] */
     int n;
 };
@@ -107,19 +107,20 @@ static struct status add_directory(struct side *s)
     return status;
 }
 
-/* Leaves *n_heads at 0 where no config.json says it. */
-static struct status find_family(const struct model_family **family, int64_t *n_heads, const char *directory)
+/* Leaves heads->n at 0 where no config.json says it. */
+static struct status find_family(const struct model_family **family, struct model_heads *heads,
+                                 const char *directory)
 {
     char path[CHECKPOINT_PATH_BYTES];
     json_t *root;
     void *config;
     *family = model_families[0];
-    *n_heads = 0;
+    *heads = (struct model_heads){0, 0};
     if (model_place_find_config(path, directory)) {
         TRY(json_read_object(&root, path));
         /* tensors of an unknown type are compared by their own names */
         if (!failed(model_family_parse_config(family, &config, root, path))) {
-            *n_heads = (*family)->sizes(config).n_heads;
+            *heads = (*family)->sizes(config).heads;
             free(config);
         }
         json_decref(root);
@@ -136,14 +137,15 @@ static bool is_weight(const struct model_tensor *t)
 static struct status add_weights(struct side *s, const struct model_place *place)
 {
     const struct model_family *family;
-    int64_t n_heads;
-    TRY(find_family(&family, &n_heads, place->directory));
+    struct model_heads heads;
+    TRY(find_family(&family, &heads, place->directory));
     struct group *g = add_group(s, "weights");
     if (g == NULL) {
         return no_memory(s->path);
     }
     TRY(model_files_open(&g->model, place, family, 0));
-    g->n_heads = g->model.n_heads > 0 ? g->model.n_heads : n_heads;
+    g->heads = heads;
+    g->heads.n = g->model.n_heads > 0 ? g->model.n_heads : heads.n;
     g->entries = calloc((size_t)g->model.n_tensors + 1, sizeof *g->entries);
     for (int i = 0; g->entries != NULL && i < g->model.n_tensors; i++) {
         const struct model_tensor *t = &g->model.tensors[i];
@@ -330,7 +332,7 @@ static struct status readable(struct stored_tensor *t, void **list, const struct
 {
     *t = *e->stored;
     *list = NULL;
-    struct status s = e->of == NULL ? status_ok() : model_tensor_view(t, list, e->of, g->n_heads);
+    struct status s = e->of == NULL ? status_ok() : model_tensor_view(t, list, e->of, g->heads);
     return s.code == STATUS_MEMORY ? s : status_ok();
 }
 

@@ -1,17 +1,23 @@
 #include "cmd/train_kinds.h"
 
+#include "core/integers.h"
 #include "core/status.h"
 
 #include <string.h>
 
-/* No more positions than it is trained on. */
+/* Llama's form, with a gate of two thirds of 4 H so that a layer has as many weights as GPT-2's: it learns
+ * more in the same time (docs/decisions/0122_forms.md).  No more positions than it is trained on. */
 static json_t *gpt_config(const struct train_choice *c, double dropout)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f}", "model_type", "gpt2", "n_embd",
-                     (json_int_t)c->size->width, "n_layer", (json_int_t)c->size->n_layers, "n_head",
-                     (json_int_t)c->size->n_heads, "n_positions", (json_int_t)c->length,
-                     "activation_function", "gelu_new", "embd_pdrop", dropout, "resid_pdrop", dropout,
-                     "attn_pdrop", dropout);
+    enum { GRAIN = 32 };
+    int64_t width = c->size->width, n_heads = c->size->n_heads;
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:f, s:f}", "model_type", "llama",
+                     "hidden_size", (json_int_t)width, "intermediate_size",
+                     (json_int_t)int_round_up(8 * width / 3, GRAIN), "num_hidden_layers",
+                     (json_int_t)c->size->n_layers, "num_attention_heads", (json_int_t)n_heads,
+                     "num_key_value_heads", (json_int_t)n_heads, "max_position_embeddings",
+                     (json_int_t)c->length, "rms_norm_eps", 1e-5, "tie_word_embeddings", 1, "hidden_dropout",
+                     dropout, "attention_dropout", dropout);
 }
 
 /* --shifted_positions trains the positions beyond a sample's, too. */

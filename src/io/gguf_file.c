@@ -80,7 +80,8 @@ static struct status read_pair(struct reading *r)
         r->file->n_heads = bytes_read_u32(&r->span);
         return r->span.failed ? damaged(r, "a value") : status_ok();
     }
-    if (type == GGUF_VALUE_F32 && ends_with(key, n, ".attention.layer_norm_epsilon")) {
+    if (type == GGUF_VALUE_F32 && (ends_with(key, n, ".attention.layer_norm_epsilon") ||
+                                   ends_with(key, n, ".attention.layer_norm_rms_epsilon"))) {
         uint32_t bits = bytes_read_u32(&r->span);
         memcpy(&r->file->norm_eps, &bits, sizeof bits);
         return r->span.failed ? damaged(r, "a value") : status_ok();

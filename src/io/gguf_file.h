@@ -16,7 +16,7 @@ struct gguf_file {
     struct stored_tensor *tensors; /* [n], in the order of the file */
     int n;
     uint32_t n_heads;   /* "X.attention.head_count"; 0: the file does not say it */
-    float norm_eps;     /* "X.attention.layer_norm_epsilon"; 0: the same */
+    float norm_eps;     /* "X.attention.layer_norm_epsilon", or "layer_norm_rms_epsilon"; 0: the same */
     struct bump memory; /* holds the names */
     void **decoded;     /* [n_decoded] elements of Q8_0 as fp32 */
     int n_decoded;

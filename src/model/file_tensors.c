@@ -67,15 +67,14 @@ static tensor shape_of(const struct file_tensor *t, enum dtype dtype)
 
 struct model_family_layout file_tensors_hugging_face(const struct model_family *family)
 {
-    static const struct model_family_rename none[] = {{NULL, NULL, false, false}};
+    static const struct model_family_rename none[] = {{.old = NULL}};
     return (struct model_family_layout){family->forms == NULL ? none : family->forms, family->joins};
 }
 
-struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout, int64_t n_heads,
-                                const struct param_table *params, enum dtype dtype)
+struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout,
+                                struct model_heads heads, const struct param_table *params, enum dtype dtype)
 {
-    *f = (struct file_tensors){.tensors = calloc((size_t)params->n + 1, sizeof *f->tensors),
-                               .n_heads = n_heads};
+    *f = (struct file_tensors){.tensors = calloc((size_t)params->n + 1, sizeof *f->tensors), .heads = heads};
     FAIL_IF(f->tensors == NULL, STATUS_MEMORY, "out of memory for the list of tensors");
     for (int i = 0; i < params->n; i++) {
         if (!add_joined(f, layout.joins, params, &params->params[i])) {
@@ -84,7 +83,9 @@ struct status file_tensors_init(struct file_tensors *f, struct model_family_layo
     }
     for (int i = 0; i < f->n; i++) {
         struct file_tensor *t = &f->tensors[i];
-        t->transposed |= names_hf_rename_back(t->name, layout.renames);
+        struct names_order order = names_hf_rename_back(t->name, layout.renames);
+        t->transposed |= order.transposed;
+        t->pairs_halves = order.pairs_halves;
         t->shape = shape_of(t, dtype);
     }
     return status_ok();
@@ -100,7 +101,11 @@ void file_tensors_fini(struct file_tensors *f)
 /* The row of the complete tensor, before it is transposed, that row r of a part is. */
 static int64_t row_of(const struct file_tensors *f, const struct file_tensor *t, int part, int64_t r)
 {
-    int64_t rows = t->parts[0]->dims[0], size = t->by_head ? rows / f->n_heads : rows;
+    if (t->pairs_halves) {
+        int64_t d = f->heads.size, of_head = r % d;
+        return r - of_head + of_head % (d / 2) * 2 + of_head / (d / 2);
+    }
+    int64_t rows = t->parts[0]->dims[0], size = t->by_head ? rows / f->heads.n : rows;
     return r / size * t->n_parts * size + part * size + r % size;
 }
 
@@ -125,7 +130,7 @@ struct status file_tensors_read(struct file_tensors *f, int i, const struct weig
     const struct file_tensor *t = &f->tensors[i];
     free(f->room);
     f->room = NULL;
-    if (t->n_parts == 1 && !t->transposed) {
+    if (t->n_parts == 1 && !t->transposed && !t->pairs_halves) {
         return from->read(from->self, t->parts[0], values);
     }
     tensor out = t->shape;

@@ -11,22 +11,22 @@ struct file_tensor {
     tensor shape;                 /* without memory */
     const struct param *parts[3]; /* the parameter, or those of query, key and value */
     int n_parts;
-    bool transposed, by_head;
+    bool transposed, by_head, pairs_halves;
 };
 
 struct file_tensors {
     struct file_tensor *tensors; /* [n], in the order of the parameter table, which must outlive them */
     int n;
-    int64_t n_heads;
+    struct model_heads heads;
     void *room; /* owned; the last tensor that was made of parameters */
 };
 
 /* Hugging Face's layout of a family. */
 struct model_family_layout file_tensors_hugging_face(const struct model_family *family);
 
-/* Lists the tensors of a model of n_heads heads; the layout is read here only.  STATUS_MEMORY. */
-struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout, int64_t n_heads,
-                                const struct param_table *params, enum dtype dtype);
+/* Lists the tensors of a model with these heads; the layout is read here only.  STATUS_MEMORY. */
+struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout,
+                                struct model_heads heads, const struct param_table *params, enum dtype dtype);
 
 /* Safe on a zeroed struct. */
 void file_tensors_fini(struct file_tensors *f);

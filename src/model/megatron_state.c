@@ -100,7 +100,7 @@ static struct status check_arguments(const struct megatron_run *r)
     const struct {
         const char *name;
         int64_t own;
-    } rows[] = {{"num_layers", own.n_layers}, {"num_attention_heads", own.n_heads}};
+    } rows[] = {{"num_layers", own.n_layers}, {"num_attention_heads", own.heads.n}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t says = megatron_files_argument(states, rows[i].name);
         FAIL_IF(says > 0 && says != rows[i].own, STATUS_DATA,

@@ -125,7 +125,7 @@ static struct status check_divides(const struct writing *w)
         const struct file_tensor *t = &w->tensors.tensors[i];
         enum megatron_cut cut = cut_of(w, i);
         tensor whole = whole_shape(w, i);
-        int64_t dim = t->by_head               ? w->tensors.n_heads
+        int64_t dim = t->by_head               ? w->tensors.heads.n
                       : cut == MEGATRON_BY_ROW ? whole.dims[0]
                       : cut == MEGATRON_BY_COL ? whole.dims[1]
                                                : w->n_ranks;
@@ -208,9 +208,9 @@ static void put_args(struct buf *b, const struct writing *w)
     pickle_put_dict_begin(b);
     pickle_put_key_int(b, "num_layers", w->n_layers);
     pickle_put_key_int(b, "hidden_size", hidden);
-    pickle_put_key_int(b, "num_attention_heads", sizes.n_heads);
+    pickle_put_key_int(b, "num_attention_heads", sizes.heads.n);
     pickle_put_key_int(b, "ffn_hidden_size", rows_of(w, "dense_h_to_4h.bias"));
-    pickle_put_key_int(b, "kv_channels", hidden / sizes.n_heads);
+    pickle_put_key_int(b, "kv_channels", hidden / sizes.heads.n);
     pickle_put_key_int(b, "max_position_embeddings", positions > 0 ? positions : sizes.max_length);
     pickle_put_key_int(b, "seq_length", positions > 0 ? positions : sizes.max_length);
     pickle_put_key_int(b, "padded_vocab_size", megatron_write_rows(w->c));
@@ -369,7 +369,7 @@ struct status megatron_write(const char *directory, const struct model_dir_conte
     TRY(checkpoint_path(folder, "%s/global_step%" PRId64 "%s", directory, c->form.step,
                         c->form.kind == MODEL_DIR_MEGATRON ? "" : "_universal"));
     w.directory = folder;
-    TRY(file_tensors_init(&w.tensors, *c->family->megatron, sizes.n_heads, c->params, DTYPE_F32));
+    TRY(file_tensors_init(&w.tensors, *c->family->megatron, sizes.heads, c->params, DTYPE_F32));
     struct status s = write_form(&w, directory);
     free(w.slice);
     free(w.places);

@@ -210,9 +210,9 @@ static struct status check_unshown(const struct model_dir *m)
 {
     struct model_family_sizes says = m->family->sizes(m->config);
     const struct model_files *f = &m->files;
-    FAIL_IF(f->n_heads != 0 && f->n_heads != says.n_heads, STATUS_DATA,
+    FAIL_IF(f->n_heads != 0 && f->n_heads != says.heads.n, STATUS_DATA,
             "%s is of a model of %lld heads, but config.json says %lld", m->path, (long long)f->n_heads,
-            (long long)says.n_heads);
+            (long long)says.heads.n);
     return f->norm_eps == 0 || (float)f->norm_eps == (float)says.norm_eps
                ? status_ok()
                : status_error(STATUS_DATA, "%s is of a model with the epsilon %g, but config.json says %g",

@@ -190,7 +190,7 @@ static struct status compare_tensor(const struct model_dir *m, const struct para
     struct stored_tensor read;
     void *list = NULL;
     struct status s = t == NULL ? status_error(STATUS_DATA, "there is none")
-                                : model_tensor_view(&read, &list, t, m->family->sizes(m->config).n_heads);
+                                : model_tensor_view(&read, &list, t, m->family->sizes(m->config).heads);
     s = s.code == STATUS_MEMORY ? s : compare(values, p, failed(s) ? NULL : &read, written);
     free(list);
     return s;

@@ -145,7 +145,7 @@ static struct status write_weights(struct saving *s)
 {
     const struct model_dir_contents *c = s->c;
     TRY(file_tensors_init(&s->tensors, file_tensors_hugging_face(c->family),
-                          c->family->sizes(c->config).n_heads, c->params, c->master.dtype));
+                          c->family->sizes(c->config).heads, c->params, c->master.dtype));
     s->weights = weight_source_either(c->weights, &c->master);
     int n = s->tensors.n;
     TRY(plan_shards(s));

@@ -58,7 +58,7 @@ static void wanted_dims(int64_t dims[2], const struct model_tensor *t, const str
 static struct status wrong_shape(const struct reading *r, const struct model_tensor *t, const struct param *p)
 {
     char has[SHAPE_BYTES], wants[SHAPE_BYTES];
-    bool turned = t->stored.n_dims == 2 && (t->join != NULL ? t->join->transposed : t->as.transposed);
+    bool turned = t->stored.n_dims == 2 && (t->join != NULL ? t->join->transposed : t->as.order.transposed);
     int64_t dims[STORED_MAX_DIMS], wanted[2] = {0};
     memcpy(dims, t->stored.dims, sizeof dims);
     if (turned) {
@@ -97,7 +97,7 @@ static struct status check_tied(const struct reading *r, const struct param *p, 
 static struct status fit(const struct reading *r, const struct param *p, const struct model_tensor *t,
                          struct stored_tensor *view, void **list)
 {
-    struct status s = model_tensor_view(view, list, t, r->m->family->sizes(r->m->config).n_heads);
+    struct status s = model_tensor_view(view, list, t, r->m->family->sizes(r->m->config).heads);
     if (s.code != STATUS_MEMORY && (failed(s) || !shape_fits(r, view, p))) {
         free(*list);
         s = wrong_shape(r, t, p);

@@ -29,7 +29,14 @@ enum names_part {
 struct model_family_rename {
     const char *old, *new;
     bool at_end;
-    bool transposes; /* the matrix of the old name is the transpose of the new one's */
+    bool transposes;   /* the matrix of the old name is the transpose of the new one's */
+    bool pairs_halves; /* in the old one's matrix rows i and D / 2 + i of a head of D lie side by side */
+};
+
+/* Heads of attention, whose rows some files hold in another order. */
+struct model_heads {
+    int64_t n;    /* of queries; 0: not known */
+    int64_t size; /* rows of one */
 };
 
 /* One tensor in files that is three parameters, those of query, key and value: the ends of its name and of
@@ -52,7 +59,8 @@ struct model_family_layout {
 struct model_family_sizes {
     int64_t vocab_size; /* rows of the word embeddings; 0: not given */
     int64_t max_length; /* tokens that it has positions for */
-    int64_t n_layers, n_heads;
+    int64_t n_layers;
+    struct model_heads heads;
     double norm_eps;
     bool has_one_segment; /* the second text of a pair is of segment 0 too */
 };
@@ -71,8 +79,9 @@ struct model_family_gguf {
     const char *architecture; /* llama.cpp's name of the family */
     const struct model_family_layout *layout;
     const char *const *in_f32; /* matrices that are fp32 in files of any type; NULL ends them */
-    /* Puts the sizes of the architecture; says what the program that reads them will compute otherwise. */
-    void (*put)(struct gguf_writer *w, const void *config);
+    /* Puts the sizes of the architecture; says what the program that reads them will compute otherwise.
+     * STATUS_UNAVAILABLE: kiln cannot say this configuration there. */
+    struct status (*put)(struct gguf_writer *w, const void *config);
 };
 
 struct model_family {

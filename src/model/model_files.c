@@ -182,7 +182,7 @@ static const struct model_family_join *join_of(const struct model_family *f, con
 struct model_tensor model_tensor_like(const struct model_tensor *t, const struct stored_tensor *other)
 {
     struct model_tensor like = *t;
-    bool turned = other->n_dims == 2 && (t->join == NULL ? t->as.transposed : t->join->transposed);
+    bool turned = other->n_dims == 2 && (t->join == NULL ? t->as.order.transposed : t->join->transposed);
     like.stored = turned ? stored_tensor_transpose(other) : *other;
     return like;
 }
@@ -208,17 +208,32 @@ static void add_tensor(struct model_files *m, const struct stored_tensor *t, con
     }
 }
 
+/* The rows of each head as kiln has them: the first half, then the second. */
+static struct status unpair(struct stored_tensor *view, void **list, const struct stored_tensor *whole,
+                            struct model_heads heads)
+{
+    int64_t d = heads.size, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
+    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || d < 2 || d % 2 != 0 || whole->dims[0] % d != 0,
+            STATUS_DATA, "%.80s has no rows of heads of %lld", whole->name, (long long)d);
+    struct stored_rects rects = {0};
+    for (int64_t r = 0; r < whole->dims[0]; r++) {
+        int64_t of_head = r % d, from = r - of_head + of_head % (d / 2) * 2 + of_head / (d / 2);
+        stored_rects_add(&rects, (int64_t[2]){r, 0}, whole, (int64_t[2]){from, 0}, (int64_t[2]){1, cols});
+    }
+    return stored_rects_take(&rects, view, list);
+}
+
 struct status model_tensor_view(struct stored_tensor *view, void **list, const struct model_tensor *t,
-                                int64_t n_heads)
+                                struct model_heads heads)
 {
     const struct stored_tensor *whole = &t->stored;
     *view = *whole;
     *list = NULL;
     if (t->join == NULL) {
-        return status_ok();
+        return t->as.order.pairs_halves ? unpair(view, list, whole, heads) : status_ok();
     }
-    int64_t blocks = t->join->by_head ? n_heads : 1, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
-    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || n_heads < 1 ||
+    int64_t blocks = t->join->by_head ? heads.n : 1, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
+    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || heads.n < 1 ||
                 whole->dims[0] % (WHOLE_PARTS * blocks) != 0,
             STATUS_DATA, "%.80s has no rows of %d parts", whole->name, WHOLE_PARTS);
     struct stored_rects rects = {0};

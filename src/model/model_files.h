@@ -55,11 +55,11 @@ struct status model_files_open(struct model_files *m, const struct model_place *
 /* Safe on a zeroed struct. */
 void model_files_close(struct model_files *m);
 
-/* The values of the parameter that `t` stands for, of a model of n_heads heads: the tensor, or its rows of a
+/* The values of the parameter that `t` stands for, of a model with these heads: the tensor, or its rows of a
  * part of a join. `list` is the caller's to free after the view.  STATUS_DATA: the rows do not divide so, and
  * the view is the complete tensor; STATUS_MEMORY. */
 struct status model_tensor_view(struct stored_tensor *view, void **list, const struct model_tensor *t,
-                                int64_t n_heads);
+                                struct model_heads heads);
 
 /* Another tensor of the shape that the files of `t` have, such as its moment, seen as `t` is. */
 struct model_tensor model_tensor_like(const struct model_tensor *t, const struct stored_tensor *other);

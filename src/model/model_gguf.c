@@ -197,13 +197,13 @@ struct status model_gguf_write(const char *path, const char *name, const struct 
     const struct model_family_gguf *of = c->family->gguf;
     FAIL_IF(of == NULL, STATUS_UNAVAILABLE, "kiln does not write models of the kind %s in GGUF",
             c->family->name);
-    TRY(file_tensors_init(&tensors, *of->layout, c->family->sizes(c->config).n_heads, c->params, DTYPE_F32));
+    TRY(file_tensors_init(&tensors, *of->layout, c->family->sizes(c->config).heads, c->params, DTYPE_F32));
     gguf_writer_init(&w);
     gguf_put_text(&w, "general.architecture", of->architecture);
     gguf_put_text(&w, "general.name", name);
     gguf_put_u32(&w, "general.file_type", file_type(c->form.type));
-    of->put(&w, c->config);
-    struct status s = put_tokenizer(&w, c);
+    struct status s = of->put(&w, c->config);
+    s = failed(s) ? s : put_tokenizer(&w, c);
     if (failed(s)) {
         gguf_writer_discard(&w);
     } else {

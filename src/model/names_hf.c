@@ -55,23 +55,35 @@ static bool rename_one(char name[PARAM_NAME_BYTES], const struct model_family_re
     return true;
 }
 
-bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames)
+static void add_order(struct names_order *to, const struct model_family_rename *r)
 {
-    bool transposes = false;
-    for (; renames->old != NULL; renames++) {
-        transposes |= rename_one(name, renames) && renames->transposes;
-    }
-    return transposes;
+    to->transposed |= r->transposes;
+    to->pairs_halves |= r->pairs_halves;
 }
 
-bool names_hf_rename_back(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames)
+struct names_order names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames)
 {
-    bool transposes = false;
+    struct names_order order = {false, false};
     for (; renames->old != NULL; renames++) {
-        struct model_family_rename back = {renames->new, renames->old, renames->at_end, false};
-        transposes |= rename_one(name, &back) && renames->transposes;
+        if (rename_one(name, renames)) {
+            add_order(&order, renames);
+        }
     }
-    return transposes;
+    return order;
+}
+
+struct names_order names_hf_rename_back(char name[PARAM_NAME_BYTES],
+                                        const struct model_family_rename *renames)
+{
+    struct names_order order = {false, false};
+    for (; renames->old != NULL; renames++) {
+        struct model_family_rename back = {
+            .old = renames->new, .new = renames->old, .at_end = renames->at_end};
+        if (rename_one(name, &back)) {
+            add_order(&order, renames);
+        }
+    }
+    return order;
 }
 
 static bool take_tied(const struct model_family *f, char *name)
@@ -125,8 +137,12 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
     for (char *slash = r.name; (slash = strchr(slash, '/')) != NULL;) {
         *slash = '.';
     }
-    r.transposed = names_hf_rename(r.name, f->renames);
-    r.transposed |= f->forms != NULL && names_hf_rename(r.name, f->forms);
+    r.order = names_hf_rename(r.name, f->renames);
+    if (f->forms != NULL) {
+        struct names_order of_form = names_hf_rename(r.name, f->forms);
+        r.order.transposed |= of_form.transposed;
+        r.order.pairs_halves |= of_form.pairs_halves;
+    }
     r.tied = take_tied(f, r.name);
     r.part = names_hf_part(f, r.name);
     return r;

@@ -122,6 +122,7 @@ static void header_open(struct header *h, const char *path, const struct pair *p
 struct place {
     const char *param, *name;
     uint64_t first, rows;
+    uint64_t paired; /* rows of a head whose halves the file has in turn, as llama.cpp's llama; 0: none */
 };
 
 /* Q8_0, written out: 127 steps to the largest magnitude. */
@@ -155,6 +156,16 @@ static void check_element(const struct info *t, const unsigned char *data, uint6
            "%s, element %llu: %d, not %d", t->name, (unsigned long long)i, (int8_t)block[2 + i % 32], step);
 }
 
+/* llama.cpp's conversion makes [2, D / 2] of the rows of a head, and exchanges the two. */
+static uint64_t row_in_file(const struct place *p, uint64_t r)
+{
+    if (p->paired == 0) {
+        return p->first + r;
+    }
+    uint64_t head = r / p->paired, half = r % p->paired / (p->paired / 2), i = r % (p->paired / 2);
+    return p->first + head * p->paired + 2 * i + half;
+}
+
 static void check_place(const struct header *h, const struct decoder *d, const struct place *p, uint32_t type)
 {
     const struct info *t = h->infos;
@@ -173,7 +184,7 @@ static void check_place(const struct header *h, const struct decoder *d, const s
     uint64_t n = t->n_dims == 1 ? (uint64_t)param->dims[0] : cols;
     for (uint64_t r = 0; r < rows; r++) {
         for (uint64_t c = 0; c < n; c++) {
-            uint64_t i = t->n_dims == 1 ? p->first + c : (p->first + r) * cols + c;
+            uint64_t i = t->n_dims == 1 ? p->first + c : row_in_file(p, r) * cols + c;
             check_element(t, h->map.data + h->data + t->at, i, values + r * cols, c);
         }
     }
@@ -233,22 +244,22 @@ static void write_model(struct decoder *d, const char *name, enum model_dir_type
 static void test_gpt2(void)
 {
     static const struct place in_f16[] = {
-        {"transformer.wte.weight", "token_embd.weight", 0, 262},
-        {"transformer.h.1.attn.query.weight", "blk.1.attn_qkv.weight", 0, 72},
-        {"transformer.h.1.attn.key.weight", "blk.1.attn_qkv.weight", 24, 72},
-        {"transformer.h.2.attn.value.weight", "blk.2.attn_qkv.weight", 48, 72},
-        {"transformer.h.0.attn.out.weight", "blk.0.attn_output.weight", 0, 24},
-        {"transformer.h.0.mlp.in.weight", "blk.0.ffn_up.weight", 0, 96},
+        {"transformer.wte.weight", "token_embd.weight", 0, 262, 0},
+        {"transformer.h.1.attn.query.weight", "blk.1.attn_qkv.weight", 0, 72, 0},
+        {"transformer.h.1.attn.key.weight", "blk.1.attn_qkv.weight", 24, 72, 0},
+        {"transformer.h.2.attn.value.weight", "blk.2.attn_qkv.weight", 48, 72, 0},
+        {"transformer.h.0.attn.out.weight", "blk.0.attn_output.weight", 0, 24, 0},
+        {"transformer.h.0.mlp.in.weight", "blk.0.ffn_up.weight", 0, 96, 0},
     };
     static const struct place in_f32[] = {
-        {"transformer.wpe.weight", "position_embd.weight", 0, 24},
-        {"transformer.h.0.ln_1.weight", "blk.0.attn_norm.weight", 0, 24},
-        {"transformer.h.2.attn.key.bias", "blk.2.attn_qkv.bias", 24, 72},
-        {"transformer.h.1.ln_2.bias", "blk.1.ffn_norm.bias", 0, 24},
-        {"transformer.h.1.mlp.in.bias", "blk.1.ffn_up.bias", 0, 96},
-        {"transformer.ln_f.bias", "output_norm.bias", 0, 24},
+        {"transformer.wpe.weight", "position_embd.weight", 0, 24, 0},
+        {"transformer.h.0.ln_1.weight", "blk.0.attn_norm.weight", 0, 24, 0},
+        {"transformer.h.2.attn.key.bias", "blk.2.attn_qkv.bias", 24, 72, 0},
+        {"transformer.h.1.ln_2.bias", "blk.1.ffn_norm.bias", 0, 24, 0},
+        {"transformer.h.1.mlp.in.bias", "blk.1.ffn_up.bias", 0, 96, 0},
+        {"transformer.ln_f.bias", "output_norm.bias", 0, 24, 0},
     };
-    static const struct place in_q8 = {"transformer.h.2.mlp.out.weight", "blk.2.ffn_down.weight", 0, 24};
+    static const struct place in_q8 = {"transformer.h.2.mlp.out.weight", "blk.2.ffn_down.weight", 0, 24, 0};
     struct decoder d;
     struct header h;
     write_model(&d, "gpt2", MODEL_DIR_Q8_0, "gpt2_q8");
@@ -266,18 +277,18 @@ static void test_gpt2(void)
 static void test_bloom(void)
 {
     static const struct place in_bf16[] = {
-        {"transformer.word_embeddings.weight", "token_embd.weight", 0, 262},
-        {"transformer.h.1.self_attention.query.weight", "blk.1.attn_qkv.weight", 0, 72},
-        {"transformer.h.1.self_attention.value.weight", "blk.1.attn_qkv.weight", 48, 72},
-        {"transformer.h.0.self_attention.dense.weight", "blk.0.attn_output.weight", 0, 24},
-        {"transformer.h.1.mlp.dense_4h_to_h.weight", "blk.1.ffn_down.weight", 0, 24},
+        {"transformer.word_embeddings.weight", "token_embd.weight", 0, 262, 0},
+        {"transformer.h.1.self_attention.query.weight", "blk.1.attn_qkv.weight", 0, 72, 0},
+        {"transformer.h.1.self_attention.value.weight", "blk.1.attn_qkv.weight", 48, 72, 0},
+        {"transformer.h.0.self_attention.dense.weight", "blk.0.attn_output.weight", 0, 24, 0},
+        {"transformer.h.1.mlp.dense_4h_to_h.weight", "blk.1.ffn_down.weight", 0, 24, 0},
     };
     static const struct place in_f32[] = {
-        {"transformer.word_embeddings_layernorm.weight", "token_embd_norm.weight", 0, 24},
-        {"transformer.h.0.self_attention.key.bias", "blk.0.attn_qkv.bias", 24, 72},
-        {"transformer.h.0.input_layernorm.weight", "blk.0.attn_norm.weight", 0, 24},
-        {"transformer.h.0.post_attention_layernorm.bias", "blk.0.ffn_norm.bias", 0, 24},
-        {"transformer.ln_f.weight", "output_norm.weight", 0, 24},
+        {"transformer.word_embeddings_layernorm.weight", "token_embd_norm.weight", 0, 24, 0},
+        {"transformer.h.0.self_attention.key.bias", "blk.0.attn_qkv.bias", 24, 72, 0},
+        {"transformer.h.0.input_layernorm.weight", "blk.0.attn_norm.weight", 0, 24, 0},
+        {"transformer.h.0.post_attention_layernorm.bias", "blk.0.ffn_norm.bias", 0, 24, 0},
+        {"transformer.ln_f.weight", "output_norm.weight", 0, 24, 0},
     };
     struct decoder d;
     struct header h;
@@ -289,6 +300,57 @@ static void test_bloom(void)
         check_place(&h, &d, &in_f32[i], 0);
     }
     file_map_close(&h.map);
+    decoder_close(&d);
+}
+
+static const struct pair mistral_pairs[] = {
+    {"general.architecture", "llama"},
+    {"general.name", "mistral_f32"},
+    {"general.file_type", "0"},
+    {"llama.context_length", "24"},
+    {"llama.embedding_length", "24"},
+    {"llama.block_count", "2"},
+    {"llama.feed_forward_length", "40"},
+    {"llama.attention.head_count", "4"},
+    {"llama.attention.head_count_kv", "1"},
+    {"llama.attention.layer_norm_rms_epsilon", "1e-06"},
+    {"llama.rope.freq_base", "10000"},
+    {"llama.rope.dimension_count", "8"},
+    {"llama.attention.key_length", "8"},
+    {"llama.attention.value_length", "8"},
+    TOKENIZER("gpt-2", "<|endoftext|>"),
+    {"tokenizer.ggml.bos_token_id", "261"},
+    {"tokenizer.ggml.eos_token_id", "261"},
+    {NULL, NULL},
+};
+
+static void test_llamas(void)
+{
+    static const struct place mistral[] = {
+        {"model.embed_tokens.weight", "token_embd.weight", 0, 262, 0},
+        {"lm_head.weight", "output.weight", 0, 262, 0},
+        {"model.layers.1.self_attn.q_proj.weight", "blk.1.attn_q.weight", 0, 32, 8},
+        {"model.layers.0.self_attn.k_proj.weight", "blk.0.attn_k.weight", 0, 8, 8},
+        {"model.layers.0.self_attn.v_proj.weight", "blk.0.attn_v.weight", 0, 8, 0},
+        {"model.layers.1.self_attn.o_proj.weight", "blk.1.attn_output.weight", 0, 24, 0},
+        {"model.layers.1.mlp.gate_proj.weight", "blk.1.ffn_gate.weight", 0, 40, 0},
+        {"model.layers.0.post_attention_layernorm.weight", "blk.0.ffn_norm.weight", 0, 24, 0},
+    };
+    struct decoder d;
+    struct header h;
+    write_model(&d, "mistral", MODEL_DIR_F32, "mistral_f32");
+    header_open(&h, path_of("mistral_f32/model.gguf"), mistral_pairs);
+    EXPECT(h.n_tensors == 1 + 2 * 9 + 2, "%llu tensors", (unsigned long long)h.n_tensors);
+    for (size_t i = 0; i < sizeof mistral / sizeof mistral[0]; i++) {
+        check_place(&h, &d, &mistral[i], 0);
+    }
+    file_map_close(&h.map);
+    decoder_close(&d);
+    write_model(&d, "qwen2", MODEL_DIR_Q8_0, "qwen2_q8");
+    decoder_close(&d);
+    decoder_open(&d, path_of("llama"), true);
+    d.contents.form = (struct model_dir_form){.kind = MODEL_DIR_GGUF, .type = MODEL_DIR_F32};
+    EXPECT_ERROR(model_dir_save(path_of("llama_f32"), &d.contents), STATUS_UNAVAILABLE, "Llama 3's scaling");
     decoder_close(&d);
 }
 
@@ -361,6 +423,10 @@ int main(void)
     unpack("gpt2");
     unpack("gpt2_exact");
     unpack("bloom");
+    unpack("llama");
+    unpack("mistral");
+    unpack("qwen2");
+    test_llamas();
     test_gpt2();
     test_bloom();
     test_other_types();

@@ -51,8 +51,9 @@ static void test_rows(void)
 static const char *const other_bare[] = {"h.", "wte.", NULL};
 static const char *const other_buffers[] = {"transformer.h.0.attn.bias", NULL};
 static const char *const other_tied[][2] = {{"lm_head.weight", "transformer.wte.weight"}, {NULL, NULL}};
-static const struct model_family_rename other_renames[] = {
-    {".g", ".weight", true, true}, {".w.", ".longer.", false, false}, {NULL, NULL, false, false}};
+static const struct model_family_rename other_renames[] = {{".g", ".weight", true, true, false},
+                                                           {".w.", ".longer.", false, false, false},
+                                                           {NULL, NULL, false, false, false}};
 static const char *const other_states[] = {"momentum", NULL};
 static const struct model_family other = {
     .root = "transformer.",
@@ -78,8 +79,8 @@ static void test_another_family(void)
     expect_name("lm_head.weight", "transformer.wte.weight", NAMES_EMBEDDINGS, true);
     expect_name("h.0.attn.bias", "transformer.h.0.attn.bias", NAMES_BUFFER, false);
     expect_name("h/0/attn/g/momentum_1", "transformer.h.0.attn.g.momentum_1", NAMES_STATE, false);
-    EXPECT(names_hf_canonical(&other, "h.3.ln_1.g").transposed &&
-               !names_hf_canonical(&other, "h.3.w.bias").transposed,
+    EXPECT(names_hf_canonical(&other, "h.3.ln_1.g").order.transposed &&
+               !names_hf_canonical(&other, "h.3.w.bias").order.transposed,
            "transposed");
     expect_name("bert.pooler.dense.weight", "bert.pooler.dense.weight", NAMES_OTHER, false);
     char longest[PARAM_NAME_BYTES]; /* a name that would grow past the limit stays */

@@ -50,7 +50,7 @@ static void test_old_names(void)
 static void expect_transposed(const char *from, const char *to, enum names_part part, bool transposed)
 {
     expect(from, to, part, false);
-    EXPECT(names_hf_canonical(&bert_family, from).transposed == transposed, "%s: transposed %d", from,
+    EXPECT(names_hf_canonical(&bert_family, from).order.transposed == transposed, "%s: transposed %d", from,
            !transposed);
 }
 

@@ -245,7 +245,8 @@ static struct status parse_config(void *config, const json_t *object, const char
 static struct model_family_sizes sizes(const void *config)
 {
     const struct toy_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->max_length, c->n_layers, c->n_heads, 1e-5, true};
+    return (struct model_family_sizes){
+        c->vocab_size, c->max_length, c->n_layers, {c->n_heads, c->hidden_size / c->n_heads}, 1e-5, true};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)
@@ -278,7 +279,7 @@ static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *conf
 
 static const char *const types[] = {"toy", NULL}, *const none[] = {NULL},
                          *const no_copies[][2] = {{NULL, NULL}};
-static const struct model_family_rename no_renames[] = {{NULL, NULL, false, false}};
+static const struct model_family_rename no_renames[] = {{.old = NULL}};
 
 const struct model_family toy_family = {
     .name = "toy",

@@ -43,9 +43,10 @@ static json_t *config_to_json(const void *config, enum model_task task)
 static struct model_family_sizes sizes(const void *config)
 {
     const struct bert_config *c = config;
-    return (struct model_family_sizes){c->vocab_size,        bert_config_max_length(c),
-                                       c->num_hidden_layers, c->num_attention_heads,
-                                       c->layer_norm_eps,    c->type_vocab_size == 1};
+    return (struct model_family_sizes){
+        c->vocab_size,        bert_config_max_length(c),
+        c->num_hidden_layers, {c->num_attention_heads, c->hidden_size / c->num_attention_heads},
+        c->layer_norm_eps,    c->type_vocab_size == 1};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)
@@ -121,26 +122,26 @@ static const char *const tied[][2] = {
 /* Names of TensorFlow's LayerNorms, of NVIDIA's layers that contain their activation, and of
  * google-research/bert, whose matrices are [in, out]. */
 static const struct model_family_rename renames[] = {
-    {"LayerNorm.gamma", "LayerNorm.weight", true, false},
-    {"LayerNorm.beta", "LayerNorm.bias", true, false},
-    {".dense_act.", ".dense.", false, false},
-    {".layer_", ".layer.", false, false},
-    {".kernel", ".weight", true, true},
-    {"_embeddings", "_embeddings.weight", true, false},
-    {"cls.predictions.output_bias", "cls.predictions.bias", true, false},
-    {"cls.seq_relationship.output_weights", "cls.seq_relationship.weight", true, false},
-    {"cls.seq_relationship.output_bias", "cls.seq_relationship.bias", true, false},
-    {"cls.squad.output_weights", "qa_outputs.weight", true, false},
-    {"cls.squad.output_bias", "qa_outputs.bias", true, false},
-    {NULL, NULL, false, false},
+    {"LayerNorm.gamma", "LayerNorm.weight", true, false, false},
+    {"LayerNorm.beta", "LayerNorm.bias", true, false, false},
+    {".dense_act.", ".dense.", false, false, false},
+    {".layer_", ".layer.", false, false, false},
+    {".kernel", ".weight", true, true, false},
+    {"_embeddings", "_embeddings.weight", true, false, false},
+    {"cls.predictions.output_bias", "cls.predictions.bias", true, false, false},
+    {"cls.seq_relationship.output_weights", "cls.seq_relationship.weight", true, false, false},
+    {"cls.seq_relationship.output_bias", "cls.seq_relationship.bias", true, false, false},
+    {"cls.squad.output_weights", "qa_outputs.weight", true, false, false},
+    {"cls.squad.output_bias", "qa_outputs.bias", true, false, false},
+    {NULL, NULL, false, false, false},
 };
 
 /* LinearActivation of NVIDIA's modeling.py, which also has the decoder's weight next to the embeddings. */
 static const struct model_family_rename script_renames[] = {
-    {".intermediate.dense.", ".intermediate.dense_act.", false, false},
-    {".pooler.dense.", ".pooler.dense_act.", false, false},
-    {".transform.dense.", ".transform.dense_act.", false, false},
-    {NULL, NULL, false, false},
+    {".intermediate.dense.", ".intermediate.dense_act.", false, false, false},
+    {".pooler.dense.", ".pooler.dense_act.", false, false, false},
+    {".transform.dense.", ".transform.dense_act.", false, false, false},
+    {NULL, NULL, false, false, false},
 };
 static const char *const script_copies[][2] = {
     {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
@@ -196,7 +197,7 @@ static const char *const roberta_types[] = {"roberta", NULL};
 static const char *const roberta_buffers[] = {"roberta.embeddings.position_ids",
                                               "roberta.embeddings.token_type_ids", NULL};
 static const char *const no_states[] = {NULL};
-static const struct model_family_rename no_renames[] = {{NULL, NULL, false, false}};
+static const struct model_family_rename no_renames[] = {{NULL, NULL, false, false, false}};
 static const char *const roberta_tied[][2] = {
     {"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
     {"lm_head.decoder.bias", "lm_head.bias"},

@@ -2,6 +2,7 @@
 #ifndef KILN_MODEL_DECODER_ROWS_H
 #define KILN_MODEL_DECODER_ROWS_H
 
+#include "io/gguf_writer.h"
 #include "model/model_family.h"
 #include "nn/decoder/decoder_config.h"
 
@@ -13,6 +14,21 @@ struct status decoder_same(const void *a, const void *b);
 /* A decoder predicts the next token, whatever heads its files have. */
 enum model_task decoder_task_of(const bool has[NAMES_N_PARTS], const json_t *config);
 
+/* Put numbers of an architecture: its sizes, and others by name. */
+void decoder_put_sizes(struct gguf_writer *w, const char *architecture, const struct decoder_config *c);
+void decoder_put_size(struct gguf_writer *w, const char *architecture, const char *name, int64_t value);
+void decoder_put_real(struct gguf_writer *w, const char *architecture, const char *name, double value);
+
+/* A part of a name, in a file and in kiln. */
+#define NAMED(theirs, ours)                                                                                  \
+    {                                                                                                        \
+        theirs, ours, false, false, false                                                                    \
+    }
+
+#define END_OF_RENAMES                                                                                       \
+    {                                                                                                        \
+        NULL, NULL, false, false, false                                                                      \
+    }
 #define DECODER_FAMILY                                                                                       \
     .config_bytes = sizeof(struct decoder_config), .sizes = decoder_sizes, .set_words = decoder_set_words,   \
     .labels = decoder_labels, .same_architecture = decoder_same, .task_of = decoder_task_of,                 \

@@ -52,19 +52,9 @@ static const char *bloom_class(enum model_task task)
         whole end_b, QKV(module, "bias"), by_head, false                                                     \
     }
 
-#define END_OF_RENAMES                                                                                       \
-    {                                                                                                        \
-        NULL, NULL, false, false                                                                             \
-    }
 #define END_OF_JOINS                                                                                         \
     {                                                                                                        \
         NULL, {NULL, NULL, NULL}, false, false                                                               \
-    }
-
-/* A part of a name, in a file and in kiln. */
-#define NAMED(theirs, ours)                                                                                  \
-    {                                                                                                        \
-        theirs, ours, false, false                                                                           \
     }
 
 /* ---- GGUF: llama.cpp's names, matrices [out, in] ---- */
@@ -128,18 +118,22 @@ static const struct model_family_layout bloom_megatron_layout = {bloom_megatron_
 
 /* ".attn.bias" is a causal mask that older files hold next to the weights of each layer. */
 static const struct model_family_rename gpt2_renames[] = {
-    {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     GGUF_DECODER,
-    NAMED(".self_attention.", ".attention."),         MEGATRON_GPT2, END_OF_RENAMES,
+    {".attn.bias", ".attn.masked_bias", true, false, false},
+    GGUF_GPT2,
+    GGUF_DECODER,
+    NAMED(".self_attention.", ".attention."),
+    MEGATRON_GPT2,
+    END_OF_RENAMES,
 };
 
 /* GPT-2's linear layers are Conv1D, whose matrices are [in, out]. */
 static const struct model_family_rename gpt2_forms[] = {
-    {".attn.c_proj.weight", ".attn.out.weight", true, true},
-    {".attn.c_proj.bias", ".attn.out.bias", true, false},
-    {".mlp.c_fc.weight", ".mlp.in.weight", true, true},
-    {".mlp.c_fc.bias", ".mlp.in.bias", true, false},
-    {".mlp.c_proj.weight", ".mlp.out.weight", true, true},
-    {".mlp.c_proj.bias", ".mlp.out.bias", true, false},
+    {".attn.c_proj.weight", ".attn.out.weight", true, true, false},
+    {".attn.c_proj.bias", ".attn.out.bias", true, false, false},
+    {".mlp.c_fc.weight", ".mlp.in.weight", true, true, false},
+    {".mlp.c_fc.bias", ".mlp.in.bias", true, false, false},
+    {".mlp.c_proj.weight", ".mlp.out.weight", true, true, false},
+    {".mlp.c_proj.bias", ".mlp.out.bias", true, false, false},
     END_OF_RENAMES,
 };
 
@@ -162,34 +156,16 @@ static const struct model_family_join bloom_joins[] = {
 
 /* ---- what GGUF files say, so that llama.cpp computes both (its src/models/gpt2.cpp, bloom.cpp) ---- */
 
-/* The key of a number of the architecture. */
-static const char *key_of(char key[64], const char *architecture, const char *name)
-{
-    snprintf(key, 64, "%s.%s", architecture, name);
-    return key;
-}
-
 static void put_sizes(struct gguf_writer *w, const char *architecture, const struct decoder_config *c)
 {
-    const struct {
-        const char *name;
-        int64_t value;
-    } rows[] = {
-        {"context_length", c->n_positions},   {"embedding_length", c->hidden_size},
-        {"block_count", c->n_layers},         {"feed_forward_length", c->feed_forward_size},
-        {"attention.head_count", c->n_heads}, {"attention.head_count_kv", c->n_heads},
-    };
-    char key[64];
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        gguf_put_u32(w, key_of(key, architecture, rows[i].name), (uint32_t)rows[i].value);
-    }
-    gguf_put_f32(w, key_of(key, architecture, "attention.layer_norm_epsilon"), (float)c->norm_eps);
+    decoder_put_sizes(w, architecture, c);
+    decoder_put_real(w, architecture, "attention.layer_norm_epsilon", c->norm_eps);
 }
 
 /* llama.cpp rounds the length of a context up to this (GGML_PAD in llama_context). */
 enum { CONTEXT_PAD = 256 };
 
-static void put_gpt2(struct gguf_writer *w, const void *config)
+static struct status put_gpt2(struct gguf_writer *w, const void *config)
 {
     const struct decoder_config *c = config;
     put_sizes(w, "gpt2", c);
@@ -202,11 +178,13 @@ static void put_gpt2(struct gguf_writer *w, const void *config)
         log_warning("this model has the exact GELU (erf), but GGUF's gpt2 graph has only the tanh form: a "
                     "program that runs the file computes slightly other logits");
     }
+    return status_ok();
 }
 
-static void put_bloom(struct gguf_writer *w, const void *config)
+static struct status put_bloom(struct gguf_writer *w, const void *config)
 {
     put_sizes(w, "bloom", config);
+    return status_ok();
 }
 
 /* llama.cpp adds the positions to the embeddings in fp32. */

@@ -51,6 +51,9 @@ json_t *gpt2_config_to_json(const struct decoder_config *c);
 json_t *bloom_config_to_json(const struct decoder_config *c);
 json_t *llama_config_to_json(const struct decoder_config *c);
 
+/* Columns of a head. */
+int64_t decoder_config_head_size(const struct decoder_config *c);
+
 /* Tokens of the longest text that the model reads. */
 int64_t decoder_config_max_length(const struct decoder_config *c);
 

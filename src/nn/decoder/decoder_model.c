@@ -434,7 +434,7 @@ static struct status create(struct model **model, const struct decoder_config *c
                              .tied = c->own_decoder ? NULL : names->word},
                    .form = {.n_layers = c->n_layers,
                             .hidden = c->hidden_size,
-                            .head_size = c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads,
+                            .head_size = decoder_config_head_size(c),
                             .n_heads = c->n_heads,
                             .n_kv_heads = c->n_kv_heads,
                             .feed_forward = c->feed_forward_size,

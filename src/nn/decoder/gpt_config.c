@@ -162,6 +162,11 @@ json_t *bloom_config_to_json(const struct decoder_config *c)
                                      "tie_word_embeddings", 1));
 }
 
+int64_t decoder_config_head_size(const struct decoder_config *c)
+{
+    return c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
+}
+
 int64_t decoder_config_max_length(const struct decoder_config *c)
 {
     return c->window > 0 && c->window < c->n_positions ? c->window : c->n_positions;

@@ -21,6 +21,8 @@ static const struct config_field fields[] = {
     ROW("head_dim", INT, head_size, 0, 256, true),
     ROW("max_position_embeddings", INT, n_positions, 1, 1 << 20, false),
     ROW("rms_norm_eps", REAL, norm_eps, 0, 1, true),
+    ROW("hidden_dropout", REAL, hidden_dropout, 0, 0.99,
+        false), /* kiln's own key: of each sublayer's output */
     ROW("attention_dropout", REAL, attention_dropout, 0, 0.99, false),
     ROW("initializer_range", REAL, initializer_range, 0, 10, false),
 };

@@ -119,8 +119,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     _exit(STATUS_IO);
 }
 
-/* Touches the pages of the stack that a command may need: under a limit of addresses (`ulimit -v`) a stack that
- * cannot grow is a signal, where memory that cannot be had is an error. */
+/* Touches the pages of the stack that a command may need: under a limit of addresses (`ulimit -v`) a stack
+ * that cannot grow is a signal, where memory that cannot be had is an error. */
 static __attribute__((noinline)) void grow_stack(void)
 {
     enum { BYTES = 256 << 10, PAGE = 4096 };

@@ -304,6 +304,11 @@ static void test_refused(void)
     expect_refused("llama", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 1.0", "above the first");
     expect_refused("llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4",
                    "\"num_attention_heads\" 6 does not divide into \"num_key_value_heads\" 4");
+    expect_refused("llama", "\"rope_theta\": 500.0", "\"partial_rotary_factor\": 0.5",
+                   "\"partial_rotary_factor\" is 0.5");
+    expect_refused("qwen2", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
+                   "\"use_sliding_window\" is true");
+    expect_refused("mistral", "\"sliding_window\": null", "\"sliding_window\": 0", "must be at least 1");
     expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");

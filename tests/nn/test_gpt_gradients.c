@@ -30,7 +30,7 @@ static struct decoder_config small(bool alibi, enum layer_activation activation)
 /* Of heads that share keys and values, with a decoder of its own. */
 static struct decoder_config small_llama(enum layer_activation activation)
 {
-    static const struct llama_kind kind = {"llama", "LlamaForCausalLM", "LlamaModel", true};
+    static const struct llama_kind kind = {"llama", "LlamaForCausalLM", "LlamaModel", true, false, 0};
     struct decoder_config c = small(false, activation);
     c.embedding_dropout = 0;
     c.n_heads = 4, c.n_kv_heads = 2, c.head_size = 6;

@@ -40,7 +40,9 @@ struct decoder_config {
 /* A relative of Llama: its names in config.json. */
 struct llama_kind {
     const char *model_type, *class_name, *bare_class;
-    bool qkv_bias; /* whether it has one where no key says so */
+    bool qkv_bias;   /* query, key and value have one */
+    bool has_window; /* it has one, of usual_window tokens, unless a key says otherwise */
+    int64_t usual_window;
 };
 
 /* Parse and write a config.json.  STATUS_DATA names a field whose value makes another network. */

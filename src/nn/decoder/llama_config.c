@@ -30,9 +30,9 @@ static const struct config_field fields[] = {
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
 static const struct llama_kind kinds[] = {
-    {"llama", "LlamaForCausalLM", "LlamaModel", false},
-    {"mistral", "MistralForCausalLM", "MistralModel", false},
-    {"qwen2", "Qwen2ForCausalLM", "Qwen2Model", true},
+    {"llama", "LlamaForCausalLM", "LlamaModel", false, false, 0},
+    {"mistral", "MistralForCausalLM", "MistralModel", false, true, 4096},
+    {"qwen2", "Qwen2ForCausalLM", "Qwen2Model", true, false, 0},
 };
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -91,15 +91,28 @@ static struct status parse_scaling(struct rotary *r, const json_t *object, const
     return r->scaling == ROTARY_LLAMA3 ? parse_llama3(r, object, source) : status_ok();
 }
 
+/* The part of a head's columns that turns. */
+static struct status check_whole(const json_t *object, const char *source)
+{
+    double part = 1;
+    TRY(json_get_real(object, source, "partial_rotary_factor", false, &part));
+    return part == 1 ? status_ok()
+                     : status_error(STATUS_DATA,
+                                    "%s: \"partial_rotary_factor\" is %g: kiln turns all columns of a head",
+                                    source, part);
+}
+
 static struct status parse_rotary(struct decoder_config *c, const json_t *object, const char *source)
 {
     const json_t *scaling = json_object_get(object, "rope_scaling");
     const json_t *parameters = json_object_get(object, "rope_parameters");
+    TRY(check_whole(object, source));
     TRY(json_get_real(object, source, "rope_theta", false, &c->rotary.theta));
     if (json_is_object(scaling)) {
         TRY(parse_scaling(&c->rotary, scaling, source));
     }
     if (json_is_object(parameters)) {
+        TRY(check_whole(parameters, source));
         TRY(json_get_real(parameters, source, "rope_theta", false, &c->rotary.theta));
         TRY(parse_scaling(&c->rotary, parameters, source));
     }
@@ -141,18 +154,24 @@ static struct status set_heads(struct decoder_config *c, const char *source)
     return status_ok();
 }
 
-/* A window that no text is longer than is none. */
+/* A window that no text is longer than is none.  Qwen 2's is of some layers alone, and off unless a key
+ * says so. */
 static struct status parse_window(struct decoder_config *c, const json_t *object, const char *source)
 {
-    bool used = true;
-    int64_t window = 0;
+    const json_t *given = json_object_get(object, "sliding_window");
+    int64_t window = c->llama->usual_window;
+    bool used = false;
     TRY(json_get_bool(object, source, "use_sliding_window", false, &used));
-    if (used && json_is_integer(json_object_get(object, "sliding_window"))) {
-        TRY(json_get_int(object, source, "sliding_window", false, &window));
+    FAIL_IF(used && !c->llama->has_window, STATUS_DATA,
+            "%s: \"use_sliding_window\" is true: kiln has no %s model with windows", source,
+            c->llama->model_type);
+    if (c->llama->has_window && given != NULL && !json_is_null(given)) {
+        TRY(json_get_int(object, source, "sliding_window", true, &window));
         FAIL_IF(window < 1, STATUS_DATA, "%s: \"sliding_window\" is %lld, but must be at least 1", source,
                 (long long)window);
     }
-    c->window = window < c->n_positions ? window : 0;
+    bool is_off = !c->llama->has_window || (given != NULL && json_is_null(given));
+    c->window = is_off || window >= c->n_positions ? 0 : window;
     return status_ok();
 }
 
@@ -217,8 +236,9 @@ json_t *llama_config_to_json(const struct decoder_config *c)
                   c->llama->class_name, "hidden_act", "silu", "tie_word_embeddings", !c->own_decoder,
                   "rope_theta", c->rotary.theta, "rope_scaling", scaling_to_json(&c->rotary));
     bool complete = root != NULL && config_fields_put(root, c, fields, N_FIELDS);
-    if (complete && c->window > 0) {
-        complete = json_object_set_new(root, "sliding_window", json_integer(c->window)) == 0;
+    if (complete && c->llama->has_window) { /* null, where absence would be a window */
+        json_t *window = c->window > 0 ? json_integer(c->window) : json_null();
+        complete = json_object_set_new(root, "sliding_window", window) == 0;
     }
     if (!complete) {
         json_decref(root);
@@ -232,8 +252,10 @@ struct status llama_config_same(const struct decoder_config *a, const struct dec
     TRY(config_fields_same(a, b, fields, N_FIELDS));
     FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder, STATUS_DATA,
             "the biases or the decoder differ");
-    FAIL_IF(a->rotary.theta != b->rotary.theta || a->rotary.scaling != b->rotary.scaling ||
-                a->rotary.factor != b->rotary.factor,
+    const struct rotary *x = &a->rotary, *y = &b->rotary;
+    FAIL_IF(x->theta != y->theta || x->scaling != y->scaling || x->factor != y->factor ||
+                x->low_factor != y->low_factor || x->high_factor != y->high_factor ||
+                x->original != y->original,
             STATUS_DATA, "the rotary positions differ");
     return status_ok();
 }

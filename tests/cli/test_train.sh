@@ -55,11 +55,11 @@ sed -n 's/^== kiln vocab //p' "$dir/err" >"$dir/line"
 expect 0 '== kiln pretrain' "$kiln" train "$dir/texts" --output_dir "$dir/dry" --dry-run
 [ ! -e "$dir/dry" ] || fail "a dry run writes"
 
-# a run that is stopped in training continues
-room=16000 start_held "$kiln" train "$dir/texts" --output_dir "$dir/stopped" --hours 0.01 --prompts 'the king'
+# a run that is stopped in training continues: its log, of 8 KiB, is held after some of its steps
+room=5000 start_held "$kiln" train "$dir/texts" --output_dir "$dir/stopped" --hours 0.01 --prompts 'the king'
 await "$pid" test -e "$dir/stopped/train.json"
 expect 74 'is in use by another run' "$kiln" train "$dir/texts" --output_dir "$dir/stopped" --hours 0.01 --prompts 'the king'
-stop_held TERM "$dir/stopped"
+stop_held TERM "$dir/stopped" grep -qs loss "$dir/stopped/log.jsonl"
 [ "$status" -eq 75 ] || fail "exit code $status after SIGTERM"
 expect 0 "held-out text: " "$kiln" train "$dir/texts" --output_dir "$dir/stopped" --hours 0.01 --prompts 'the king'
 ! grep '^== kiln vocab' "$dir/err" || fail "the vocabulary is made again"

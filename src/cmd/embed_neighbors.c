@@ -124,24 +124,29 @@ static struct status print(const struct neighbors *g, const struct text_bytes *w
     return status_ok();
 }
 
+/* The words that were found, but for the one that was asked for. */
+static json_t *others(const struct neighbors *g, int32_t id)
+{
+    json_t *list = json_array();
+    for (int64_t k = 0; k <= g->k; k++) {
+        int32_t found = g->ids.ids[g->hits[k].row];
+        if (found != id && (int64_t)json_array_size(list) < g->k) {
+            json_array_append_new(list, json_pack("{s:o, s:i, s:f}", "token", word_of(&g->m.tokenizer, found),
+                                                  "id", found, "score", (double)g->hits[k].score));
+        }
+    }
+    return list;
+}
+
 static struct status answer_words(void *self, const struct text_bytes *words, size_t n)
 {
     struct neighbors *g = self;
     for (size_t i = 0; i < n; i++) {
-        json_t *list = json_array();
         int32_t id = 0;
         TRY(find_word(g, &id, &words[i]));
         scale(g->vector, g->table + id * g->width, g->width);
         TRY(vector_search(g->hits, g->k + 1, g->vector, 1, g->rows, (int64_t)g->ids.n, g->width));
-        for (int64_t k = 0; k <= g->k; k++) {
-            int32_t found = g->ids.ids[g->hits[k].row];
-            if (found != id && (int64_t)json_array_size(list) < g->k) {
-                json_array_append_new(list,
-                                      json_pack("{s:o, s:i, s:f}", "token", word_of(&g->m.tokenizer, found),
-                                                "id", found, "score", (double)g->hits[k].score));
-            }
-        }
-        TRY(print(g, &words[i], list));
+        TRY(print(g, &words[i], others(g, id)));
     }
     return status_ok();
 }

@@ -15,15 +15,16 @@ static char directory[64];
     do {                                                                                                     \
         const size_t whole = sizeof(struct kiln_##X##_options);                                              \
         struct kiln_##X##_options now = kiln_##X##_defaults();                                               \
-        char room[sizeof now + 64];                                                                          \
+        char room[sizeof now + 64], all[sizeof now];                                                         \
         EXPECT(now.size == whole, #X ": %zu bytes", now.size);                                               \
+        kiln_##X##_options_init((void *)all, whole);                                                         \
         for (size_t size = sizeof size; size <= whole + 32; size += 8) {                                     \
             memset(room, 7, sizeof room);                                                                    \
             kiln_##X##_options_init((void *)room, size);                                                     \
             EXPECT(memcmp(room, &size, sizeof size) == 0 && room[size] == 7, #X ": %zu bytes written",       \
                    size);                                                                                    \
             size_t same = size < whole ? size : whole;                                                       \
-            EXPECT(memcmp(room + sizeof size, (char *)&now + sizeof size, same - sizeof size) == 0,          \
+            EXPECT(memcmp(room + sizeof size, all + sizeof size, same - sizeof size) == 0,                   \
                    #X ": other defaults in %zu bytes", size);                                                \
             EXPECT(size <= whole || room[size - 1] == 0, #X ": what is not known is 0");                     \
         }                                                                                                    \

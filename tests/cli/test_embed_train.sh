@@ -48,10 +48,6 @@ for cut in 2 6; do
     expect 0 "" "${command[@]}"
     near whole cut$cut
 done
-embed_command ranks pairs.csv --train_batch_size 12 --gradient_accumulation_steps 2
-expect 0 "" mpirun --allow-run-as-root --oversubscribe -np 2 "${command[@]}"
-near whole ranks
-
 # killed after a checkpoint, and resumed: the same model
 embed_command killed pairs.csv --num_steps_per_checkpoint 10
 start_held "${command[@]}"
@@ -97,3 +93,11 @@ printf 'text,label\na,1\n' >"$dir/one.csv"
 expect 65 "has no column for the second texts of pairs" "$kiln" embed-train --init_checkpoint "$model" --output_dir "$dir/none" \
     --do_train --train_file "$dir/one.csv" --max_seq_length 16
 echo "test_embed_train: learnt, cut, resumed and refused as it should"
+
+# two ranks, with half of the pairs each: the same losses
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
+texts=(anchor positive)
+embed_command ranks pairs.csv --train_batch_size 12 --gradient_accumulation_steps 2
+expect 0 "" "${mpi[@]}" -n 2 "${command[@]}"
+near whole ranks

@@ -117,11 +117,35 @@ void block_model_destroy_weights(void *weights)
 
 /* ---- activations ---- */
 
+static bool has_others(const struct block_model *b)
+{
+    return b->others.every > 0;
+}
+
+static bool is_other(const struct block_model *b, int64_t layer)
+{
+    return layer_cycle_has(&b->others, layer);
+}
+
+static void check_sizes(const struct layer_form *a, const struct layer_form *b)
+{
+    CHECK(a->hidden == b->hidden && a->head_size == b->head_size && a->n_heads == b->n_heads &&
+              a->n_kv_heads == b->n_kv_heads && a->feed_forward == b->feed_forward &&
+              a->activation == b->activation && a->norm == b->norm && a->dropout == b->dropout &&
+              a->attention_dropout == b->attention_dropout,
+          "two forms of layers that cannot share memory");
+}
+
 struct status block_model_create_acts(const struct model *m, const struct param_part *part, void **acts)
 {
-    struct block_stack *a = *acts = calloc(1, block_model_of(m)->act_bytes);
+    const struct block_model *b = block_model_of(m);
+    struct block_stack *a = *acts = calloc(1, b->act_bytes);
+    if (has_others(b)) {
+        check_sizes(&b->form, &b->other);
+    }
     if (a != NULL) {
-        a->form = layer_form_slice(&block_model_of(m)->form, part);
+        a->form = layer_form_slice(&b->form, part);
+        a->other = layer_form_slice(&b->other, part);
         a->n_slices = param_part_slices(part);
         a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
     }
@@ -194,18 +218,27 @@ tensor block_model_output(const void *acts, int64_t layer)
 
 /* ---- memory that outlives batches ---- */
 
+static const struct layer_form *form_of(const struct block_model *b, const struct block_stack *a,
+                                        int64_t layer)
+{
+    return is_other(b, layer) ? &a->other : &a->form;
+}
+
 void block_model_carve_weights(const struct model *m, void *acts, int64_t layer, struct arena *arena,
                                enum fp8_factors fp8)
 {
+    const struct block_model *b = block_model_of(m);
     struct block_stack *a = acts;
     self_attention_carve_weights(&a->layers[layer].attention, arena, &a->form, fp8);
     feed_forward_carve_weights(&a->layers[layer].ff, arena, &a->form, fp8);
-    /* carved with the first layer that is here */
-    if (tensor_is_null(a->slopes) && a->form.positions == LAYER_POSITIONS_ALIBI) {
+    /* carved with the first layer of each form that is here */
+    if (tensor_is_null(a->slopes) && form_of(b, a, layer)->positions == LAYER_POSITIONS_ALIBI) {
         a->slopes = arena_carve_1d(arena, DTYPE_F32, a->form.n_heads);
     }
-    if (tensor_is_null(a->turns) && a->form.positions == LAYER_POSITIONS_ROTARY) {
-        a->turns = arena_carve_2d(arena, DTYPE_F32, m->max_length, block_model_of(m)->rotary.size);
+    tensor *turns = is_other(b, layer) ? &a->other_turns : &a->turns;
+    if (tensor_is_null(*turns) && form_of(b, a, layer)->positions == LAYER_POSITIONS_ROTARY) {
+        const struct rotary *rotary = is_other(b, layer) ? &b->other_rotary : &b->rotary;
+        *turns = arena_carve_2d(arena, DTYPE_F32, m->max_length, rotary->size);
     }
 }
 
@@ -247,6 +280,9 @@ void block_model_fill_constants(const struct model *m, void *acts, struct exec *
     if (!tensor_is_null(a->turns)) {
         rotary_fill(x, a->turns, &block_model_of(m)->rotary);
     }
+    if (!tensor_is_null(a->other_turns)) {
+        rotary_fill(x, a->other_turns, &block_model_of(m)->other_rotary);
+    }
 }
 
 /* ---- passes ---- */
@@ -265,13 +301,16 @@ static tensor histories_of(const struct model_pass *p, int64_t layer)
 
 struct layer_call block_model_call(const struct model_pass *p, int64_t layer)
 {
+    const struct block_model *b = block_model_of(p->model);
     const struct block_stack *a = p->acts;
-    return (struct layer_call){.form = &a->form,
+    const struct layer_form *form = form_of(b, a, layer);
+    bool has_slopes = form->positions == LAYER_POSITIONS_ALIBI;
+    return (struct layer_call){.form = form,
                                .stream = p->stream,
                                .picks = block_model_picks(p->model, a, layer),
                                .layer = layer,
-                               .alibi_slopes = a->slopes,
-                               .turns = a->turns,
+                               .alibi_slopes = has_slopes ? a->slopes : NULL_TENSOR,
+                               .turns = is_other(b, layer) ? a->other_turns : a->turns,
                                .training = p->training,
                                .histories = histories_of(p, layer),
                                .adds = p->adds};

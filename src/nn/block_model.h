@@ -29,13 +29,14 @@ struct block_weight_table {
 
 /* The beginning of a family's activations. */
 struct block_stack {
-    struct layer_form form;    /* form of the slice of layers that is here */
-    int n_slices;              /* slices of layers and words, on all ranks */
-    tensor in;                 /* [R, H] the input layer's output */
-    struct block_acts *layers; /* [n_layers] */
-    struct row_picks picks;    /* rows of the last layer that the heads read; none: all */
-    tensor slopes;             /* f32 [N] ALiBi's slopes of the heads that are here; null without it */
-    tensor turns;              /* f32 [P, R] of rotary positions (nn/rotary.h); null without them */
+    struct layer_form form, other; /* forms of the slice of layers that is here */
+    int n_slices;                  /* slices of layers and words, on all ranks */
+    tensor in;                     /* [R, H] the input layer's output */
+    struct block_acts *layers;     /* [n_layers] */
+    struct row_picks picks;        /* rows of the last layer that the heads read; none: all */
+    tensor slopes;                 /* f32 [N] ALiBi's slopes of the heads that are here; null without it */
+    /* f32 [P, R] of rotary positions (nn/rotary.h) of layers of the two forms; null without them */
+    tensor turns, other_turns;
     struct layer_scratch scratch;
 };
 
@@ -43,8 +44,12 @@ struct block_stack {
 struct block_model {
     struct model model; /* first */
     struct layer_form form;
+    /* Layers of `others` have the form `other`.  Its positions may differ, and what attention sees; sizes and
+     * dropouts may not, since layers share memory. */
+    struct layer_form other;
+    struct layer_cycle others;
     const struct block_wiring *wiring;
-    struct rotary rotary; /* of a form with rotary positions */
+    struct rotary rotary, other_rotary; /* of the forms with rotary positions */
     struct weight_sizes sizes;
     struct block_part parts[BLOCK_MODEL_MOST_PARTS];
     int n_parts;

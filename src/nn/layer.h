@@ -22,8 +22,14 @@ static inline bool layer_is_gated(enum layer_activation a)
 }
 
 /* The source of positions: the layers' input, ALiBi's biases of the scores of attention (Press et al. 2021,
- * arXiv:2108.12409), or rotary queries and keys (nn/rotary.h). */
-enum layer_positions { LAYER_POSITIONS_OF_INPUT, LAYER_POSITIONS_ALIBI, LAYER_POSITIONS_ROTARY };
+ * arXiv:2108.12409), or rotary queries and keys (nn/rotary.h).  A layer may have none but the order in which
+ * a causal attention sees tokens (Kazemnejad et al. 2023, arXiv:2305.19466). */
+enum layer_positions {
+    LAYER_POSITIONS_OF_INPUT,
+    LAYER_POSITIONS_ALIBI,
+    LAYER_POSITIONS_ROTARY,
+    LAYER_POSITIONS_NONE
+};
 
 /* The norms of a model: LayerNorm, or the RMS norm, which has no beta (ops.h, layernorm). */
 enum layer_norm { LAYER_NORM_LAYER, LAYER_NORM_RMS };
@@ -45,6 +51,16 @@ struct layer_form {
     enum layer_positions positions;
     bool is_causal; /* a token attends to itself and those before it */
 };
+
+/* The layers i with i % every == at, numbered in the whole model; every 0: none. */
+struct layer_cycle {
+    int64_t every, at;
+};
+
+static inline bool layer_cycle_has(const struct layer_cycle *c, int64_t layer)
+{
+    return c->every > 0 && layer % c->every == c->at;
+}
 
 /* The form of a slice: one of n equal parts. */
 struct layer_form layer_form_slice(const struct layer_form *whole, const struct param_part *part);

@@ -42,6 +42,14 @@ static struct decoder_config small_llama(enum layer_activation activation)
     return c;
 }
 
+/* SmolLM 3's: layer 1 of 3 has no positions. */
+static struct decoder_config small_smollm3(void)
+{
+    struct decoder_config c = small_llama(LAYER_SWIGLU);
+    c.unturned = (struct layer_cycle){2, 1};
+    return c;
+}
+
 static void check(struct decoder_config c, int64_t recompute)
 {
     struct model *model = fixture_decoder(&c);
@@ -91,5 +99,6 @@ int main(void)
     check(small_llama(LAYER_SWIGLU), 0);
     check(small_llama(LAYER_SWIGLU), 2);
     check(small_llama(LAYER_GEGLU), 0);
+    check(small_smollm3(), 2);
     return 0;
 }

@@ -29,10 +29,11 @@ struct decoder_config {
     enum layer_activation activation;
     enum layer_positions positions;
     enum layer_norm norm;
-    struct rotary rotary; /* of rotary positions */
-    bool embedding_norm;  /* a LayerNorm of the words' embeddings, BLOOM's */
-    bool qkv_bias;        /* queries, keys and values have a bias; in GPT-2 and BLOOM every product has one */
-    bool own_decoder;     /* the last product has a matrix of its own, not the word embeddings */
+    struct rotary rotary;        /* of rotary positions */
+    struct layer_cycle unturned; /* layers without them */
+    bool embedding_norm;         /* a LayerNorm of the words' embeddings, BLOOM's */
+    bool qkv_bias;    /* queries, keys and values have a bias; in GPT-2 and BLOOM every product has one */
+    bool own_decoder; /* the last product has a matrix of its own, not the word embeddings */
     const struct llama_kind *llama; /* the relative of Llama that it is; NULL: none */
     struct model_labels labels;
 };

@@ -445,6 +445,7 @@ static struct status create(struct model **model, const struct decoder_config *c
                             .norm = c->norm,
                             .positions = c->positions,
                             .is_causal = true},
+                   .others = c->unturned,
                    .wiring = &block_pre,
                    .rotary = c->rotary,
                    .sizes = {.real[DIM_POSITIONS] = c->n_positions,
@@ -455,6 +456,8 @@ static struct status create(struct model **model, const struct decoder_config *c
         .config = *c,
         .names = names,
     };
+    t->blocks.other = t->blocks.form;
+    t->blocks.other.positions = LAYER_POSITIONS_NONE;
     block_model_size(&t->blocks, int_round_up(c->vocab_size, VOCAB_GRAIN));
     model_add_measure(&t->blocks.model, MEASURE_NEXT_TOKEN, TEXT_MASKED_LABELS);
     struct block_part output = names->output;

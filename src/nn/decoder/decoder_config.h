@@ -9,6 +9,7 @@
 #define KILN_NN_DECODER_CONFIG_H
 
 #include "core/json.h"
+#include "nn/config_field.h"
 #include "nn/label_names.h"
 #include "nn/layer.h"
 #include "nn/model.h"
@@ -65,8 +66,46 @@ int64_t decoder_config_max_length(const struct decoder_config *c);
 struct status decoder_config_same_architecture(const struct decoder_config *a,
                                                const struct decoder_config *b);
 
-/* The same of two relatives of Llama. */
+/* The same, of the numbers in the config.json of a family alone. */
+struct status gpt2_config_same(const struct decoder_config *a, const struct decoder_config *b);
+struct status bloom_config_same(const struct decoder_config *a, const struct decoder_config *b);
 struct status llama_config_same(const struct decoder_config *a, const struct decoder_config *b);
+
+/* ---- what config.json of several families has ---- */
+
+/* A key with one supported value: another one is another network, which must not be computed silently. */
+struct decoder_constant {
+    const char *key;
+    bool wanted;
+    const char *why;
+};
+
+/* STATUS_DATA names the first key with another value, and why.  null counts as absent. */
+struct status decoder_config_check(const struct decoder_constant *rows, size_t n, const json_t *object,
+                                   const char *source);
+
+/* The numbers of the rows, and what `more` has, which it takes; NULL if memory runs out. */
+json_t *decoder_config_numbers(const struct decoder_config *c, const struct config_field *rows, int n,
+                               json_t *more);
+
+/* The keys of rotary positions outside "rope_parameters": their theta, and the part of a head's columns that
+ * turns; usual_part 0: all turn, and another part is refused. */
+struct decoder_rotary_keys {
+    const char *theta, *part;
+    double usual_part;
+};
+
+/* Parses c->rotary, the sizes of heads known, from these keys, "rope_scaling" and "rope_parameters" of
+ * transformers 5. */
+struct status decoder_rotary_parse(struct decoder_config *c, const struct decoder_rotary_keys *keys,
+                                   const json_t *object, const char *source);
+
+/* The part of a head's columns that turns, of which parsing makes as many columns. */
+double decoder_rotary_part(const struct decoder_config *c);
+
+/* The value of "rope_scaling". */
+json_t *decoder_rotary_to_json(const struct rotary *r);
+bool decoder_rotary_same(const struct rotary *a, const struct rotary *b);
 
 /* A decoder as a model of the engine (nn/model.h).  The equations around the layers (nn/block_pre.c), E the
  * word embeddings, P those of positions:

@@ -65,38 +65,17 @@ static const struct decoder_config gpt2_defaults = {.n_positions = 1024,
                                                      .positions = LAYER_POSITIONS_ALIBI,
                                                      .embedding_norm = true};
 
-/* Keys with one supported value: another one is another network, which must not be computed silently. */
-struct constant {
-    const char *key;
-    bool wanted;
-    const char *why;
-};
-
-static const struct constant gpt2_constants[] = {
+static const struct decoder_constant gpt2_constants[] = {
     {"scale_attn_weights", true, "scores that are not divided by the root of a head's size"},
     {"scale_attn_by_inverse_layer_idx", false, "scores that are divided by the layer's number"},
     {"add_cross_attention", false, "attention to another network"},
     {"tie_word_embeddings", true, "a decoder of its own"},
 };
 
-static const struct constant bloom_constants[] = {
+static const struct decoder_constant bloom_constants[] = {
     {"apply_residual_connection_post_layernorm", false, "a residual stream behind the norm"},
     {"tie_word_embeddings", true, "a decoder of its own"},
 };
-
-static struct status check_constants(const struct constant *rows, size_t n, const json_t *object,
-                                     const char *source)
-{
-    for (size_t i = 0; i < n; i++) {
-        bool value = rows[i].wanted;
-        if (!json_is_null(json_object_get(object, rows[i].key))) { /* null counts as absent */
-            TRY(json_get_bool(object, source, rows[i].key, false, &value));
-        }
-        FAIL_IF(value != rows[i].wanted, STATUS_DATA, "%s: \"%s\" is %s: kiln has no decoder with %s", source,
-                rows[i].key, value ? "true" : "false", rows[i].why);
-    }
-    return status_ok();
-}
 
 static struct status check_sizes(struct decoder_config *c, const char *source)
 {
@@ -113,7 +92,8 @@ struct status gpt2_config_parse(struct decoder_config *c, const json_t *object, 
     *c = gpt2_defaults;
     TRY(config_fields_parse(c, gpt2_fields, GPT2_N_FIELDS, false, object, source));
     TRY(check_sizes(c, source));
-    TRY(check_constants(gpt2_constants, sizeof gpt2_constants / sizeof gpt2_constants[0], object, source));
+    TRY(decoder_config_check(gpt2_constants, sizeof gpt2_constants / sizeof gpt2_constants[0], object,
+                             source));
     TRY(json_get_string(object, source, "activation_function", false, &activation));
     bool is_exact = strcmp(activation, "gelu") == 0;
     FAIL_IF(!is_exact && strcmp(activation, "gelu_new") != 0 && strcmp(activation, "gelu_pytorch_tanh") != 0,
@@ -126,61 +106,36 @@ struct status gpt2_config_parse(struct decoder_config *c, const json_t *object, 
 struct status bloom_config_parse(struct decoder_config *c, const json_t *object, const char *source)
 {
     *c = bloom_defaults;
-    TRY(check_constants(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object, source));
+    TRY(decoder_config_check(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object,
+                             source));
     TRY(config_fields_parse(c, bloom_fields, BLOOM_N_FIELDS, false, object, source));
     return check_sizes(c, source);
-}
-
-/* The numbers, and what `more` has, which it takes. */
-static json_t *numbers_to_json(const struct decoder_config *c, const struct config_field *rows, int n,
-                               json_t *more)
-{
-    json_t *root = json_object();
-    bool complete = config_fields_put(root, c, rows, n) && json_object_update(root, more) == 0;
-    json_decref(more);
-    if (!complete) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
 }
 
 json_t *gpt2_config_to_json(const struct decoder_config *c)
 {
     const char *activation = c->activation == LAYER_GELU_EXACT ? "gelu" : "gelu_new";
-    return numbers_to_json(c, gpt2_fields, GPT2_N_FIELDS,
-                           json_pack("{s:s, s:[s], s:s, s:I, s:b}", "model_type", "gpt2", "architectures",
-                                     "GPT2LMHeadModel", "activation_function", activation, "n_ctx",
-                                     (json_int_t)c->n_positions, "tie_word_embeddings", 1));
+    return decoder_config_numbers(c, gpt2_fields, GPT2_N_FIELDS,
+                                  json_pack("{s:s, s:[s], s:s, s:I, s:b}", "model_type", "gpt2",
+                                            "architectures", "GPT2LMHeadModel", "activation_function",
+                                            activation, "n_ctx", (json_int_t)c->n_positions,
+                                            "tie_word_embeddings", 1));
 }
 
 json_t *bloom_config_to_json(const struct decoder_config *c)
 {
-    return numbers_to_json(c, bloom_fields, BLOOM_N_FIELDS,
-                           json_pack("{s:s, s:[s], s:b, s:b}", "model_type", "bloom", "architectures",
-                                     "BloomForCausalLM", "apply_residual_connection_post_layernorm", 0,
-                                     "tie_word_embeddings", 1));
+    return decoder_config_numbers(c, bloom_fields, BLOOM_N_FIELDS,
+                                  json_pack("{s:s, s:[s], s:b, s:b}", "model_type", "bloom", "architectures",
+                                            "BloomForCausalLM", "apply_residual_connection_post_layernorm", 0,
+                                            "tie_word_embeddings", 1));
 }
 
-int64_t decoder_config_head_size(const struct decoder_config *c)
+struct status gpt2_config_same(const struct decoder_config *a, const struct decoder_config *b)
 {
-    return c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
+    return config_fields_same(a, b, gpt2_fields, GPT2_N_FIELDS);
 }
 
-int64_t decoder_config_max_length(const struct decoder_config *c)
+struct status bloom_config_same(const struct decoder_config *a, const struct decoder_config *b)
 {
-    return c->window > 0 && c->window < c->n_positions ? c->window : c->n_positions;
-}
-
-struct status decoder_config_same_architecture(const struct decoder_config *a, const struct decoder_config *b)
-{
-    if (a->llama != NULL) {
-        return llama_config_same(a, b);
-    }
-    bool is_bloom = a->positions == LAYER_POSITIONS_ALIBI;
-    TRY(config_fields_same(a, b, is_bloom ? bloom_fields : gpt2_fields,
-                           is_bloom ? BLOOM_N_FIELDS : GPT2_N_FIELDS));
-    return a->activation == b->activation && a->positions == b->positions
-               ? status_ok()
-               : status_error(STATUS_DATA, "the activation or the positions differ");
+    return config_fields_same(a, b, bloom_fields, BLOOM_N_FIELDS);
 }

@@ -49,94 +49,8 @@ static const struct decoder_config defaults = {.n_positions = 2048,
                                                .positions = LAYER_POSITIONS_ROTARY,
                                                .rotary = {.theta = 10000}};
 
-/* ---- rotary positions ---- */
-
-static const char *const scalings[] = {
-    [ROTARY_UNSCALED] = "default", [ROTARY_LINEAR] = "linear", [ROTARY_LLAMA3] = "llama3"};
-
-enum { N_SCALINGS = sizeof scalings / sizeof scalings[0] };
-
-static struct status parse_llama3(struct rotary *r, const json_t *object, const char *source)
-{
-    TRY(json_get_real(object, source, "low_freq_factor", true, &r->low_factor));
-    TRY(json_get_real(object, source, "high_freq_factor", true, &r->high_factor));
-    TRY(json_get_int(object, source, "original_max_position_embeddings", true, &r->original));
-    FAIL_IF(!(r->low_factor > 0 && r->high_factor > r->low_factor) || r->original < 1, STATUS_DATA,
-            "%s: \"low_freq_factor\" is %g, \"high_freq_factor\" %g and \"original_max_position_embeddings\" "
-            "%lld: the first must be above 0, the second above the first, the third at least 1",
-            source, r->low_factor, r->high_factor, (long long)r->original);
-    return status_ok();
-}
-
-/* "rope_scaling", or "rope_parameters" of transformers 5. */
-static struct status parse_scaling(struct rotary *r, const json_t *object, const char *source)
-{
-    const char *type = scalings[ROTARY_UNSCALED];
-    int i = 0;
-    TRY(json_get_string(object, source, "type", false, &type));
-    TRY(json_get_string(object, source, "rope_type", false, &type));
-    while (i < N_SCALINGS && strcmp(type, scalings[i]) != 0) {
-        i++;
-    }
-    FAIL_IF(
-        i == N_SCALINGS, STATUS_DATA,
-        "%s: the scaling of rotary positions is \"%.40s\": kiln has \"default\", \"linear\" and \"llama3\"",
-        source, type);
-    r->scaling = (enum rotary_scaling)i;
-    if (r->scaling != ROTARY_UNSCALED) {
-        TRY(json_get_real(object, source, "factor", true, &r->factor));
-        FAIL_IF(!(r->factor >= 1), STATUS_DATA,
-                "%s: \"factor\" of the rotary positions is %g, but must be at least 1", source, r->factor);
-    }
-    return r->scaling == ROTARY_LLAMA3 ? parse_llama3(r, object, source) : status_ok();
-}
-
-/* The part of a head's columns that turns. */
-static struct status check_whole(const json_t *object, const char *source)
-{
-    double part = 1;
-    TRY(json_get_real(object, source, "partial_rotary_factor", false, &part));
-    return part == 1 ? status_ok()
-                     : status_error(STATUS_DATA,
-                                    "%s: \"partial_rotary_factor\" is %g: kiln turns all columns of a head",
-                                    source, part);
-}
-
-static struct status parse_rotary(struct decoder_config *c, const json_t *object, const char *source)
-{
-    const json_t *scaling = json_object_get(object, "rope_scaling");
-    const json_t *parameters = json_object_get(object, "rope_parameters");
-    TRY(check_whole(object, source));
-    TRY(json_get_real(object, source, "rope_theta", false, &c->rotary.theta));
-    if (json_is_object(scaling)) {
-        TRY(parse_scaling(&c->rotary, scaling, source));
-    }
-    if (json_is_object(parameters)) {
-        TRY(check_whole(parameters, source));
-        TRY(json_get_real(parameters, source, "rope_theta", false, &c->rotary.theta));
-        TRY(parse_scaling(&c->rotary, parameters, source));
-    }
-    FAIL_IF(!(c->rotary.theta > 1), STATUS_DATA, "%s: \"rope_theta\" is %g, but must be above 1", source,
-            c->rotary.theta);
-    c->rotary.size = c->head_size;
-    FAIL_IF(c->rotary.size % 2 != 0, STATUS_DATA,
-            "%s: rotary positions turn pairs of columns, but a head has %lld", source,
-            (long long)c->rotary.size);
-    return status_ok();
-}
-
-static json_t *scaling_to_json(const struct rotary *r)
-{
-    const char *type = scalings[r->scaling];
-    switch (r->scaling) {
-    case ROTARY_LINEAR: return json_pack("{s:s, s:f}", "rope_type", type, "factor", r->factor);
-    case ROTARY_LLAMA3:
-        return json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", type, "factor", r->factor,
-                         "low_freq_factor", r->low_factor, "high_freq_factor", r->high_factor,
-                         "original_max_position_embeddings", (json_int_t)r->original);
-    default: return json_null();
-    }
-}
+static const struct decoder_rotary_keys rotary_keys = {.theta = "rope_theta",
+                                                       .part = "partial_rotary_factor"};
 
 /* ---- the forms that kiln has ---- */
 
@@ -226,7 +140,7 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
     TRY(parse_window(c, object, source));
     TRY(json_get_bool(object, source, "tie_word_embeddings", false, &tied));
     c->own_decoder = !tied;
-    return parse_rotary(c, object, source);
+    return decoder_rotary_parse(c, &rotary_keys, object, source);
 }
 
 json_t *llama_config_to_json(const struct decoder_config *c)
@@ -234,7 +148,7 @@ json_t *llama_config_to_json(const struct decoder_config *c)
     json_t *root =
         json_pack("{s:s, s:[s], s:s, s:b, s:f, s:o}", "model_type", c->llama->model_type, "architectures",
                   c->llama->class_name, "hidden_act", "silu", "tie_word_embeddings", !c->own_decoder,
-                  "rope_theta", c->rotary.theta, "rope_scaling", scaling_to_json(&c->rotary));
+                  "rope_theta", c->rotary.theta, "rope_scaling", decoder_rotary_to_json(&c->rotary));
     bool complete = root != NULL && config_fields_put(root, c, fields, N_FIELDS);
     if (complete && c->llama->has_window) { /* null, where absence would be a window */
         json_t *window = c->window > 0 ? json_integer(c->window) : json_null();
@@ -249,13 +163,5 @@ json_t *llama_config_to_json(const struct decoder_config *c)
 
 struct status llama_config_same(const struct decoder_config *a, const struct decoder_config *b)
 {
-    TRY(config_fields_same(a, b, fields, N_FIELDS));
-    FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder, STATUS_DATA,
-            "the biases or the decoder differ");
-    const struct rotary *x = &a->rotary, *y = &b->rotary;
-    FAIL_IF(x->theta != y->theta || x->scaling != y->scaling || x->factor != y->factor ||
-                x->low_factor != y->low_factor || x->high_factor != y->high_factor ||
-                x->original != y->original,
-            STATUS_DATA, "the rotary positions differ");
-    return status_ok();
+    return config_fields_same(a, b, fields, N_FIELDS);
 }

@@ -13,6 +13,7 @@ struct reading {
     const char *source;
     uint64_t alignment, data; /* alignment of tensors; offset of the first one in the file */
     uint64_t used;            /* bytes of the data up to the end of the tensor before */
+    bool keys_alone;          /* tensors are not decoded */
 };
 
 static struct status damaged(const struct reading *r, const char *what)
@@ -21,13 +22,7 @@ static struct status damaged(const struct reading *r, const char *what)
                         r->source, what, r->span.at);
 }
 
-/* ---- pairs, which are skipped ---- */
-
-static const unsigned char sizes[GGUF_N_VALUES] = {
-    [GGUF_VALUE_U8] = 1,  [GGUF_VALUE_I8] = 1,  [GGUF_VALUE_U16] = 2, [GGUF_VALUE_I16] = 2,
-    [GGUF_VALUE_U32] = 4, [GGUF_VALUE_I32] = 4, [GGUF_VALUE_F32] = 4, [GGUF_VALUE_BOOL] = 1,
-    [GGUF_VALUE_U64] = 8, [GGUF_VALUE_I64] = 8, [GGUF_VALUE_F64] = 8,
-};
+/* ---- pairs ---- */
 
 static void skip_texts(struct span *s, uint64_t n)
 {
@@ -37,60 +32,111 @@ static void skip_texts(struct span *s, uint64_t n)
 }
 
 /* A value, or the list of n values of a type.  Lists of lists are not known to any model. */
-static struct status skip_values(struct reading *r, uint32_t type, uint64_t n)
+static struct status take_values(struct reading *r, struct gguf_pair *p)
 {
-    if (type >= GGUF_N_VALUES || type == GGUF_VALUE_ARRAY) {
+    size_t at = r->span.at;
+    if (p->type >= GGUF_N_VALUES || p->type == GGUF_VALUE_ARRAY) {
         return damaged(r, "a value of an unknown type");
     }
-    if (type == GGUF_VALUE_TEXT) {
-        skip_texts(&r->span, n);
+    if (p->type == GGUF_VALUE_TEXT) {
+        skip_texts(&r->span, p->n);
     } else {
-        (void)bytes_take_items(&r->span, n, sizes[type]);
+        (void)bytes_take_items(&r->span, p->n, gguf_value_bytes(p->type));
     }
-    return r->span.failed ? damaged(r, "a value") : status_ok();
+    if (r->span.failed) {
+        return damaged(r, "a value");
+    }
+    p->values = bytes_span(r->span.data + at, r->span.at - at);
+    return status_ok();
+}
+
+static struct status read_key(struct reading *r, struct gguf_pair *p)
+{
+    uint64_t n = bytes_read_u64(&r->span);
+    const char *key = (const char *)bytes_take_items(&r->span, n, 1);
+    if (r->span.failed || n == 0 || n > MOST_NAME || !stored_tensor_name_is_printable(key, (size_t)n)) {
+        return damaged(r, "a key");
+    }
+    p->key = bump_copy(&r->file->memory, key, (size_t)n);
+    return p->key == NULL ? bump_status(&r->file->memory, r->source) : status_ok();
+}
+
+static struct status read_pair(struct reading *r, struct gguf_pair *p)
+{
+    TRY(read_key(r, p));
+    p->type = bytes_read_u32(&r->span);
+    p->n = 1;
+    p->is_list = p->type == GGUF_VALUE_ARRAY;
+    if (p->is_list) {
+        p->type = bytes_read_u32(&r->span);
+        p->n = bytes_read_u64(&r->span);
+    }
+    return r->span.failed ? damaged(r, "a key") : take_values(r, p);
+}
+
+const struct gguf_pair *gguf_file_find(const struct gguf_file *f, const char *key)
+{
+    int i = 0;
+    while (i < f->n_pairs && strcmp(f->pairs[i].key, key) != 0) {
+        i++;
+    }
+    return i < f->n_pairs ? &f->pairs[i] : NULL;
 }
 
 static struct status take_alignment(struct reading *r)
 {
-    r->alignment = bytes_read_u32(&r->span);
-    bool is_power = r->alignment > 0 && (r->alignment & (r->alignment - 1)) == 0;
-    return is_power && r->alignment <= 1 << 20 ? status_ok() : damaged(r, "an impossible alignment");
+    const struct gguf_pair *p = gguf_file_find(r->file, "general.alignment");
+    if (p == NULL) {
+        return status_ok();
+    }
+    bool is_int = !p->is_list && p->type == GGUF_VALUE_U32;
+    r->alignment = is_int ? bytes_load_u32(p->values.data) : 0;
+    FAIL_IF(
+        r->alignment == 0 || (r->alignment & (r->alignment - 1)) != 0 || r->alignment > 1 << 20, STATUS_DATA,
+        "%s: general.alignment is %llu, an impossible alignment: it must be a power of two, at most 1048576",
+        r->source, (unsigned long long)r->alignment);
+    return status_ok();
 }
 
-/* Whether the key of n bytes ends so: its beginning is the architecture's name. */
-static bool ends_with(const unsigned char *key, uint64_t n, const char *end)
+/* The one pair of this type whose key ends so: its beginning is the architecture's name; NULL: there is
+ * none. */
+static const struct gguf_pair *find_ending(const struct gguf_file *f, enum gguf_value type, const char *end)
 {
     size_t n_end = strlen(end);
-    return n >= n_end && memcmp(key + n - n_end, end, n_end) == 0;
+    for (int i = 0; i < f->n_pairs; i++) {
+        const struct gguf_pair *p = &f->pairs[i];
+        size_t n = strlen(p->key);
+        if (!p->is_list && p->type == (uint32_t)type && n >= n_end && strcmp(p->key + n - n_end, end) == 0) {
+            return p;
+        }
+    }
+    return NULL;
 }
 
-static struct status read_pair(struct reading *r)
+static void take_unshown(struct gguf_file *f)
 {
-    static const char alignment[] = "general.alignment";
-    uint64_t n = bytes_read_u64(&r->span);
-    const unsigned char *key = bytes_take_items(&r->span, n, 1);
-    uint32_t type = bytes_read_u32(&r->span);
-    if (r->span.failed) {
-        return damaged(r, "a key");
+    const struct gguf_pair *heads = find_ending(f, GGUF_VALUE_U32, ".attention.head_count"),
+                           *eps = find_ending(f, GGUF_VALUE_F32, ".attention.layer_norm_epsilon");
+    eps = eps != NULL ? eps : find_ending(f, GGUF_VALUE_F32, ".attention.layer_norm_rms_epsilon");
+    f->n_heads = heads == NULL ? 0 : bytes_load_u32(heads->values.data);
+    uint32_t bits = eps == NULL ? 0 : bytes_load_u32(eps->values.data);
+    memcpy(&f->norm_eps, &bits, sizeof bits);
+}
+
+/* A pair is 13 bytes at least, so no count takes more memory than the file has. */
+static struct status read_pairs(struct reading *r, uint64_t n)
+{
+    struct gguf_file *f = r->file;
+    if (n > bytes_left(&r->span) / 13) {
+        return damaged(r, "the number of keys");
     }
-    if (n == sizeof alignment - 1 && memcmp(key, alignment, n) == 0 && type == GGUF_VALUE_U32) {
-        return take_alignment(r);
+    f->pairs = calloc(n + 1, sizeof *f->pairs);
+    FAIL_IF(f->pairs == NULL, STATUS_MEMORY, "out of memory for the keys of %s", r->source);
+    for (; (uint64_t)f->n_pairs < n; f->n_pairs++) {
+        TRY(read_pair(r, &f->pairs[f->n_pairs]));
     }
-    if (type == GGUF_VALUE_U32 && ends_with(key, n, ".attention.head_count")) {
-        r->file->n_heads = bytes_read_u32(&r->span);
-        return r->span.failed ? damaged(r, "a value") : status_ok();
-    }
-    if (type == GGUF_VALUE_F32 && (ends_with(key, n, ".attention.layer_norm_epsilon") ||
-                                   ends_with(key, n, ".attention.layer_norm_rms_epsilon"))) {
-        uint32_t bits = bytes_read_u32(&r->span);
-        memcpy(&r->file->norm_eps, &bits, sizeof bits);
-        return r->span.failed ? damaged(r, "a value") : status_ok();
-    }
-    if (type != GGUF_VALUE_ARRAY) {
-        return skip_values(r, type, 1);
-    }
-    type = bytes_read_u32(&r->span);
-    return skip_values(r, type, bytes_read_u64(&r->span));
+    take_unshown(f);
+    return take_alignment(r);
 }
 
 /* ---- tensors ---- */
@@ -162,6 +208,11 @@ static struct status read_tensor(struct reading *r, struct stored_tensor *t, uin
 
 static struct status decode(struct reading *r, struct stored_tensor *t)
 {
+    if (r->keys_alone) {
+        t->unreadable = "is not decoded where only keys are read";
+        t->bytes = 0;
+        return status_ok();
+    }
     float *values = malloc(t->bytes);
     FAIL_IF(values == NULL, STATUS_MEMORY, "out of memory for the tensor %s of %s", t->name, r->source);
     gguf_decode_q8(values, t->data, (int64_t)(t->bytes / sizeof *values));
@@ -233,17 +284,19 @@ static struct status read_all(struct reading *r)
             "%s says that it has %llu tensors and %llu keys; kiln reads up to "
             "%d and %d",
             r->source, (unsigned long long)n_tensors, (unsigned long long)n_pairs, MOST_TENSORS, MOST_PAIRS);
-    for (uint64_t i = 0; i < n_pairs; i++) {
-        TRY(read_pair(r));
-    }
+    TRY(read_pairs(r, n_pairs));
     return read_tensors(r, n_tensors);
 }
 
-struct status gguf_file_parse(struct gguf_file *f, const void *bytes, size_t n, const char *source)
+static struct status parse(struct gguf_file *f, const void *bytes, size_t n, bool keys_alone,
+                           const char *source)
 {
     *f = (struct gguf_file){.memory = bump_with_limit(MOST_NAMES_BYTES)};
-    struct reading r = {
-        .file = f, .span = bytes_span(bytes, n), .source = source, .alignment = GGUF_ALIGNMENT};
+    struct reading r = {.file = f,
+                        .span = bytes_span(bytes, n),
+                        .source = source,
+                        .alignment = GGUF_ALIGNMENT,
+                        .keys_alone = keys_alone};
     struct status s = read_all(&r);
     if (failed(s)) {
         gguf_file_close(f);
@@ -251,18 +304,53 @@ struct status gguf_file_parse(struct gguf_file *f, const void *bytes, size_t n, 
     return s;
 }
 
-struct status gguf_file_open(struct gguf_file *f, const char *path)
+struct status gguf_file_parse(struct gguf_file *f, const void *bytes, size_t n, const char *source)
+{
+    return parse(f, bytes, n, false, source);
+}
+
+static struct status open_at(struct gguf_file *f, const char *path, bool keys_alone)
 {
     struct file_map map;
     *f = (struct gguf_file){0};
     TRY(file_map_open(&map, path));
-    struct status s = gguf_file_parse(f, map.data, map.n, path);
+    struct status s = parse(f, map.data, map.n, keys_alone, path);
     if (failed(s)) {
         file_map_close(&map);
     } else {
         f->map = map;
     }
     return s;
+}
+
+struct status gguf_file_open(struct gguf_file *f, const char *path)
+{
+    return open_at(f, path, false);
+}
+
+struct status gguf_file_open_keys(struct gguf_file *f, const char *path)
+{
+    return open_at(f, path, true);
+}
+
+bool gguf_file_is_at(const char *path)
+{
+    struct file_map map;
+    if (file_is_directory(path) || !file_exists(path) || failed(file_map_open(&map, path))) {
+        return false;
+    }
+    bool is_one = gguf_file_is_one(map.data, map.n);
+    file_map_close(&map);
+    return is_one;
+}
+
+const struct stored_tensor *gguf_file_tensor(const struct gguf_file *f, const char *name)
+{
+    int i = 0;
+    while (i < f->n && strcmp(f->tensors[i].name, name) != 0) {
+        i++;
+    }
+    return i < f->n ? &f->tensors[i] : NULL;
 }
 
 void gguf_file_close(struct gguf_file *f)
@@ -272,6 +360,7 @@ void gguf_file_close(struct gguf_file *f)
     }
     free(f->decoded);
     free(f->tensors);
+    free(f->pairs);
     bump_fini(&f->memory);
     file_map_close(&f->map);
     *f = (struct gguf_file){0};

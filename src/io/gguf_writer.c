@@ -60,6 +60,13 @@ void gguf_put_f32(struct gguf_writer *w, const char *key, float value)
     buf_append(&w->pairs, &value, sizeof value);
 }
 
+void gguf_put_bool(struct gguf_writer *w, const char *key, bool value)
+{
+    unsigned char byte = value;
+    put_key(w, key, GGUF_VALUE_BOOL);
+    buf_append(&w->pairs, &byte, 1);
+}
+
 void gguf_put_list(struct gguf_writer *w, const char *key, enum gguf_value type, uint64_t n)
 {
     put_key(w, key, GGUF_VALUE_ARRAY);

@@ -34,6 +34,7 @@ void gguf_writer_init(struct gguf_writer *w);
 void gguf_put_text(struct gguf_writer *w, const char *key, const char *text);
 void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t value);
 void gguf_put_f32(struct gguf_writer *w, const char *key, float value);
+void gguf_put_bool(struct gguf_writer *w, const char *key, bool value);
 
 /* A list of n values of a type: then n times a text, or an i32. */
 void gguf_put_list(struct gguf_writer *w, const char *key, enum gguf_value type, uint64_t n);

@@ -25,6 +25,9 @@ static struct status read_config(struct model_dir *m, json_t **root, struct mode
 {
     const char *given = all.config_file;
     char path[CHECKPOINT_PATH_BYTES];
+    if (model_place_is_gguf(&m->place)) {
+        return model_family_read_config(&m->family, &m->config, root, m->place.tensors);
+    }
     if (all.config != NULL && !model_place_find_config(path, m->place.directory)) {
         return take_config(m, all);
     }
@@ -47,7 +50,12 @@ static struct status read_tokenizer(struct model_dir *m, struct model_dir_given 
 {
     const char *given = all.vocab_file;
     char path[CHECKPOINT_PATH_BYTES];
+    char beside[FILE_PATH_BYTES];
     const char *directory = m->place.directory;
+    if (model_place_is_gguf(&m->place)) { /* its tokenizer is still read from the files next to it */
+        file_parent(beside, directory);
+        directory = beside;
+    }
     bool has_own =
         (model_place_has(path, directory, "vocab.txt") && file_has_bytes(path)) ||
         model_place_has(path, directory, "tokenizer.json") ||

@@ -1,6 +1,7 @@
 #include "model/model_family.h"
 
 #include "core/buf.h"
+#include "model/gguf_config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,13 +78,33 @@ struct status model_family_parse_config(const struct model_family **family, void
     return s;
 }
 
+/* The configuration in the keys of a GGUF file. */
+static struct status read_gguf(const struct model_family **family, void **config, json_t **root,
+                               const char *path)
+{
+    struct gguf_file f;
+    TRY(gguf_file_open_keys(&f, path));
+    struct status s = gguf_config_read(root, family, &f, path);
+    gguf_file_close(&f);
+    TRY(s);
+    const struct model_family *of = *family; /* it may be a relative that the values tell apart */
+    return gguf_config_in_words(model_family_parse_config(family, config, *root, path), of);
+}
+
+static struct status read_json(const struct model_family **family, void **config, json_t **root,
+                               const char *path)
+{
+    TRY(json_read_object(root, path));
+    return model_family_parse_config(family, config, *root, path);
+}
+
 struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
                                        const char *path)
 {
     *config = NULL;
     *root = NULL;
-    TRY(json_read_object(root, path));
-    struct status s = model_family_parse_config(family, config, *root, path);
+    struct status s = gguf_config_is_at(path) ? read_gguf(family, config, root, path)
+                                              : read_json(family, config, root, path);
     if (failed(s)) {
         json_decref(*root);
         *root = NULL;

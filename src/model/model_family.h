@@ -6,6 +6,7 @@
 #define KILN_MODEL_MODEL_FAMILY_H
 
 #include "core/json.h"
+#include "io/gguf_types.h"
 #include "nn/model.h"
 
 #include <stdbool.h>
@@ -72,16 +73,32 @@ struct model_family_script {
     int64_t word_multiple;          /* the scripts round a vocabulary up to a multiple of it */
 };
 
-struct gguf_writer;
+/* A value of a configuration under its two names, that of GGUF files and that of config.json. */
+struct model_family_gguf_key {
+    const char *name; /* in GGUF behind the architecture and a dot: "block_count"; NULL ends a table */
+    const char *key;  /* in config.json, "outer.inner" in an object of its own; NULL: it changes no network */
+    enum gguf_value type; /* U32, F32, TEXT or BOOL, as it is written; readers take any width */
+    int times; /* above 0: GGUF's is so many times the value of `key`, which a row before this one has */
+    enum { GGUF_KEY_BOTH, GGUF_KEY_NEEDED, GGUF_KEY_READ } use; /* needed in files; read but not written */
+};
+
+struct gguf_file;
 
 /* Description of a family in GGUF files. */
 struct model_family_gguf {
-    const char *architecture; /* llama.cpp's name of the family */
+    const char *architecture; /* llama.cpp's name of the family; families may share it: the first reads */
     const struct model_family_layout *layout;
     const char *const *in_f32; /* matrices that are fp32 in files of any type; NULL ends them */
-    /* Puts the sizes of the architecture; says what the program that reads them will compute otherwise.
-     * STATUS_UNAVAILABLE: kiln cannot say this configuration there. */
-    struct status (*put)(struct gguf_writer *w, const void *config);
+    const struct model_family_gguf_key *keys;
+    /* Changes config.json before its values are put, and says what the program that reads them will compute
+     * otherwise; NULL: nothing is to do. */
+    void (*before_write)(json_t *root, const void *config);
+    /* Completes the config.json that the keys gave by what else the file has; NULL: it is complete.
+     * STATUS_DATA. */
+    struct status (*after_read)(json_t *root, const struct gguf_file *f, const char *source);
+    /* The divisors of rotary angles, one for each pair of a head, in llama.cpp's tensor
+     * "rope_freqs.weight", and their number; 0: there is no such tensor, and NULL: none ever. */
+    int64_t (*divisors)(float *to, int64_t most, const void *config);
 };
 
 struct model_family {
@@ -150,8 +167,8 @@ struct model_family {
  * STATUS_DATA names a type that no family has. */
 struct status model_family_find(const struct model_family **family, const json_t *config, const char *source);
 
-/* Reads a config.json.  The caller frees the configuration and json_decref's *root; both are NULL after a
- * failure. */
+/* Reads a config.json, or the keys of a GGUF file as one (gguf_config.h).  The caller frees the
+ * configuration and json_decref's *root; both are NULL after a failure. */
 struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
                                        const char *path);
 

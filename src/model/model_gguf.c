@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "io/gguf_writer.h"
 #include "model/file_tensors.h"
+#include "model/gguf_config.h"
 #include "model/model_dir_forms.h"
 #include "text/bpe_tokenizer.h"
 
@@ -165,16 +166,39 @@ static void describe(struct gguf_item *items, const struct file_tensors *tensors
     }
 }
 
+/* Columns of a head, at most, and so divisors of its angles. */
+enum { MOST_DIVISORS = 4096 };
+
+/* The tensor of divisors behind the others, where the model has one. */
+struct divisors {
+    int64_t n;
+    float values[MOST_DIVISORS];
+};
+
+static void find_divisors(struct divisors *d, const struct model_dir_contents *c)
+{
+    const struct model_family_gguf *of = c->family->gguf;
+    d->n = of->divisors == NULL ? 0 : of->divisors(d->values, MOST_DIVISORS, c->config);
+}
+
+static tensor divisors_view(struct divisors *d)
+{
+    return tensor_1d(d->values, DTYPE_F32, d->n);
+}
+
 static struct status put_all(struct gguf_writer *w, const char *path, struct file_tensors *tensors,
                              const struct model_dir_contents *c)
 {
     struct weight_source weights = weight_source_either(c->weights, &c->master);
-    struct gguf_item *items = calloc((size_t)tensors->n, sizeof *items);
+    struct divisors divisors;
+    struct gguf_item *items = calloc((size_t)tensors->n + 1, sizeof *items);
     struct status s = items == NULL ? status_error(STATUS_MEMORY, "out of memory for the tensors of %s", path)
                                     : status_ok();
     if (!failed(s)) {
         describe(items, tensors, c);
-        s = gguf_writer_open(w, path, items, tensors->n);
+        find_divisors(&divisors, c);
+        items[tensors->n] = (struct gguf_item){"rope_freqs.weight", divisors_view(&divisors), GGUF_F32};
+        s = gguf_writer_open(w, path, items, tensors->n + (divisors.n > 0));
     }
     for (int i = 0; i < tensors->n && !failed(s) && !failed(w->file.status); i++) {
         tensor values;
@@ -184,6 +208,9 @@ static struct status put_all(struct gguf_writer *w, const char *path, struct fil
         } else {
             gguf_writer_put(w, values);
         }
+    }
+    if (!failed(s) && divisors.n > 0 && !failed(w->file.status)) {
+        gguf_writer_put(w, divisors_view(&divisors));
     }
     s = failed(s) ? s : gguf_writer_commit(w);
     free(items);
@@ -202,7 +229,7 @@ struct status model_gguf_write(const char *path, const char *name, const struct 
     gguf_put_text(&w, "general.architecture", of->architecture);
     gguf_put_text(&w, "general.name", name);
     gguf_put_u32(&w, "general.file_type", file_type(c->form.type));
-    struct status s = of->put(&w, c->config);
+    struct status s = gguf_config_put(&w, c->family, c->config);
     s = failed(s) ? s : put_tokenizer(&w, c);
     if (failed(s)) {
         gguf_writer_discard(&w);

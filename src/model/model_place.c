@@ -4,6 +4,7 @@
 #include "io/stored_tensor.h"
 #include "io/temporary.h"
 #include "io/zero_folder.h"
+#include "model/gguf_config.h"
 #include "model/megatron_files.h"
 #include "model/model_family.h"
 
@@ -117,6 +118,10 @@ static struct status find_in_directory(struct model_place *p, const char *path)
     if (latest[0] == '\0' && model_place_find_config(file, path)) {
         return status_ok();
     }
+    if (latest[0] == '\0' && model_place_has(file, path, "model.gguf") && gguf_config_is_at(file)) {
+        TRY(checkpoint_path(p->tensors, "%s", file));
+        return checkpoint_path(p->directory, "%s", file);
+    }
     TRY(checkpoint_dir_open_newest(&newest, path, &found));
     if (!found) {
         if (latest[0] != '\0') {
@@ -171,8 +176,13 @@ struct status model_place_find(struct model_place *p, const char *path)
     TRY(checkpoint_path(index, "%s.index", path));
     FAIL_IF(!file_exists(path) && !file_exists(index), STATUS_DATA,
             "%s is not a directory with a config.json, a file of tensors (.pt, .bin, "
-            ".safetensors) or the prefix of a TensorFlow checkpoint",
+            ".safetensors, .gguf) or the prefix of a TensorFlow checkpoint",
             path);
     TRY(checkpoint_path(p->tensors, "%s", path));
-    return find_beside(p, path);
+    return gguf_config_is_at(path) ? checkpoint_path(p->directory, "%s", path) : find_beside(p, path);
+}
+
+bool model_place_is_gguf(const struct model_place *p)
+{
+    return p->tensors[0] != '\0' && strcmp(p->tensors, p->directory) == 0;
 }

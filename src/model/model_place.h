@@ -5,6 +5,7 @@
  *   an output directory with checkpoints         the newest intact one
  *   a directory of DeepSpeed's folders           the one that its file "latest" names
  *   a file of tensors                            the files next to it
+ *   a GGUF file with keys of its architecture    itself, which has all
  *   ckpt_N.pt where kiln's run has ckpt_N        that: the replaced scripts' name of it
  *   the prefix of a TensorFlow checkpoint        the same */
 #ifndef KILN_MODEL_MODEL_PLACE_H
@@ -13,6 +14,7 @@
 #include "model/checkpoint.h"
 
 struct model_place {
+    /* of configuration and tokenizer, or the GGUF file that has both */
     char directory[CHECKPOINT_PATH_BYTES];
     char tensors[CHECKPOINT_PATH_BYTES]; /* a file or a prefix; empty: those of the directory */
 };
@@ -20,6 +22,9 @@ struct model_place {
 /* STATUS_DATA if there is no such thing, STATUS_NO_CHECKPOINT if a directory has checkpoints, but none is
  * intact. */
 struct status model_place_find(struct model_place *p, const char *path);
+
+/* Whether a GGUF file has the configuration. */
+bool model_place_is_gguf(const struct model_place *p);
 
 /* The directory PATH of a path PATH.pt that is not there. */
 bool model_place_of_script(char directory[CHECKPOINT_PATH_BYTES], const char *path);

@@ -207,6 +207,7 @@ static const struct pair gpt2_pairs[] = {
     {"gpt2.embedding_length", "24"},
     {"gpt2.block_count", "3"},
     {"gpt2.feed_forward_length", "96"},
+    {"gpt2.activation_function", "gelu_new"},
     {"gpt2.attention.head_count", "3"},
     {"gpt2.attention.head_count_kv", "3"},
     {"gpt2.attention.layer_norm_epsilon", "1e-05"},
@@ -348,10 +349,34 @@ static void test_llamas(void)
     decoder_close(&d);
     write_model(&d, "qwen2", MODEL_DIR_Q8_0, "qwen2_q8");
     decoder_close(&d);
-    decoder_open(&d, path_of("llama"), true);
-    d.contents.form = (struct model_dir_form){.kind = MODEL_DIR_GGUF, .type = MODEL_DIR_F32};
-    EXPECT_ERROR(model_dir_save(path_of("llama_f32"), &d.contents), STATUS_UNAVAILABLE, "Llama 3's scaling");
+    write_model(&d, "llama", MODEL_DIR_F32, "llama_f32");
     decoder_close(&d);
+}
+
+/* The configuration in the keys of a file is that of the model which it was written from. */
+static void test_configurations(void)
+{
+    static const char *const names[][2] = {{"gpt2", "gpt2_q8"},
+                                           {"bloom", "bloom_bf16"},
+                                           {"mistral", "mistral_f32"},
+                                           {"qwen2", "qwen2_q8"},
+                                           {"llama", "llama_f32"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct model_family *family, *of_file;
+        void *config, *of_keys;
+        json_t *root, *root_of_keys;
+        char path[FILE_PATH_BYTES];
+        EXPECT_OK(file_make_path(path, "%s/config.json", path_of(names[i][0])));
+        EXPECT_OK(model_family_read_config(&family, &config, &root, path));
+        EXPECT_OK(file_make_path(path, "%s/model.gguf", path_of(names[i][1])));
+        EXPECT_OK(model_family_read_config(&of_file, &of_keys, &root_of_keys, path));
+        EXPECT_OK(family->same_architecture(config, of_keys));
+        EXPECT(family->gguf == of_file->gguf, "%s is a %s", path, of_file->name);
+        free(config);
+        free(of_keys);
+        json_decref(root);
+        json_decref(root_of_keys);
+    }
 }
 
 static void test_other_types(void)
@@ -429,6 +454,7 @@ int main(void)
     test_llamas();
     test_gpt2();
     test_bloom();
+    test_configurations();
     test_other_types();
     test_refused();
     cases_close();

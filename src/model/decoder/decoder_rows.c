@@ -2,8 +2,6 @@
 
 #include "nn/decoder/decoder_config.h"
 
-#include <stdio.h>
-
 struct model_family_sizes decoder_sizes(const void *config)
 {
     const struct decoder_config *c = config;
@@ -35,41 +33,4 @@ enum model_task decoder_task_of(const bool has[NAMES_N_PARTS], const json_t *con
 {
     (void)has, (void)config;
     return MODEL_TASK_CAUSAL_LM;
-}
-
-/* The key of a number of the architecture. */
-static const char *key_of(char key[64], const char *architecture, const char *name)
-{
-    snprintf(key, 64, "%s.%s", architecture, name);
-    return key;
-}
-
-void decoder_put_size(struct gguf_writer *w, const char *architecture, const char *name, int64_t value)
-{
-    char key[64];
-    gguf_put_u32(w, key_of(key, architecture, name), (uint32_t)value);
-}
-
-void decoder_put_real(struct gguf_writer *w, const char *architecture, const char *name, double value)
-{
-    char key[64];
-    gguf_put_f32(w, key_of(key, architecture, name), (float)value);
-}
-
-void decoder_put_sizes(struct gguf_writer *w, const char *architecture, const struct decoder_config *c)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } rows[] = {
-        {"context_length", c->n_positions},
-        {"embedding_length", c->hidden_size},
-        {"block_count", c->n_layers},
-        {"feed_forward_length", c->feed_forward_size},
-        {"attention.head_count", c->n_heads},
-        {"attention.head_count_kv", c->n_kv_heads > 0 ? c->n_kv_heads : c->n_heads},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        decoder_put_size(w, architecture, rows[i].name, rows[i].value);
-    }
 }

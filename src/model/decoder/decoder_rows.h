@@ -2,7 +2,6 @@
 #ifndef KILN_MODEL_DECODER_ROWS_H
 #define KILN_MODEL_DECODER_ROWS_H
 
-#include "io/gguf_writer.h"
 #include "model/model_family.h"
 #include "nn/decoder/decoder_config.h"
 
@@ -14,10 +13,25 @@ struct status decoder_same(const void *a, const void *b);
 /* A decoder predicts the next token, whatever heads its files have. */
 enum model_task decoder_task_of(const bool has[NAMES_N_PARTS], const json_t *config);
 
-/* Put numbers of an architecture: its sizes, and others by name. */
-void decoder_put_sizes(struct gguf_writer *w, const char *architecture, const struct decoder_config *c);
-void decoder_put_size(struct gguf_writer *w, const char *architecture, const char *name, int64_t value);
-void decoder_put_real(struct gguf_writer *w, const char *architecture, const char *name, double value);
+/* Rows of a table of GGUF's keys: a size and a real number that files need, and ones that they may have; a
+ * size that is `n` times another. */
+#define KEY_ROW(name, key, kind, times, use)                                                                 \
+    {                                                                                                        \
+        name, key, GGUF_VALUE_##kind, times, GGUF_KEY_##use                                                  \
+    }
+#define KEY_SIZE(name, key)       KEY_ROW(name, key, U32, 0, NEEDED)
+#define KEY_REAL(name, key)       KEY_ROW(name, key, F32, 0, NEEDED)
+#define KEY_MAY_SIZE(name, key)   KEY_ROW(name, key, U32, 0, BOTH)
+#define KEY_MAY_REAL(name, key)   KEY_ROW(name, key, F32, 0, BOTH)
+#define KEY_MAY_TEXT(name, key)   KEY_ROW(name, key, TEXT, 0, BOTH)
+#define KEY_FOLLOWS(name, key, n) KEY_ROW(name, key, U32, n, BOTH)
+#define KEY_IGNORED(name)         KEY_ROW(name, NULL, U32, 0, READ)
+
+/* Rows of converters of which no network depends, the rows of the vocabulary, and the end of a table. */
+#define KEYS_OF_CONVERTERS                                                                                   \
+    KEY_ROW("vocab_size", "vocab_size", U32, 0, READ), KEY_IGNORED("tensor_data_layout"),                    \
+        KEY_IGNORED("rope.scaling.finetuned")
+#define END_OF_KEYS KEY_ROW(NULL, NULL, U32, 0, READ)
 
 /* A part of a name, in a file and in kiln. */
 #define NAMED(theirs, ours)                                                                                  \

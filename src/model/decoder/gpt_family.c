@@ -1,7 +1,6 @@
 #include "model/decoder/decoder_family.h"
 
 #include "core/log.h"
-#include "io/gguf_writer.h"
 #include "model/decoder/decoder_rows.h"
 #include "nn/decoder/decoder_config.h"
 
@@ -156,19 +155,38 @@ static const struct model_family_join bloom_joins[] = {
 
 /* ---- what GGUF files say, so that llama.cpp computes both (its src/models/gpt2.cpp, bloom.cpp) ---- */
 
-static void put_sizes(struct gguf_writer *w, const char *architecture, const struct decoder_config *c)
-{
-    decoder_put_sizes(w, architecture, c);
-    decoder_put_real(w, architecture, "attention.layer_norm_epsilon", c->norm_eps);
-}
+static const struct model_family_gguf_key gpt2_keys[] = {
+    KEY_SIZE("context_length", "n_positions"),
+    KEY_SIZE("embedding_length", "n_embd"),
+    KEY_SIZE("block_count", "n_layer"),
+    KEY_MAY_SIZE("feed_forward_length", "n_inner"),
+    KEY_MAY_TEXT("activation_function", "activation_function"), /* kiln's own: llama.cpp has one */
+    KEY_SIZE("attention.head_count", "n_head"),
+    KEY_FOLLOWS("attention.head_count_kv", "n_head", 1),
+    KEY_REAL("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    KEYS_OF_CONVERTERS,
+    END_OF_KEYS,
+};
+
+static const struct model_family_gguf_key bloom_keys[] = {
+    KEY_SIZE("context_length", "seq_length"),
+    KEY_SIZE("embedding_length", "hidden_size"),
+    KEY_SIZE("block_count", "n_layer"),
+    KEY_FOLLOWS("feed_forward_length", "hidden_size", 4),
+    KEY_SIZE("attention.head_count", "n_head"),
+    KEY_FOLLOWS("attention.head_count_kv", "n_head", 1),
+    KEY_REAL("attention.layer_norm_epsilon", "layer_norm_epsilon"),
+    KEYS_OF_CONVERTERS,
+    END_OF_KEYS,
+};
 
 /* llama.cpp rounds the length of a context up to this (GGML_PAD in llama_context). */
 enum { CONTEXT_PAD = 256 };
 
-static struct status put_gpt2(struct gguf_writer *w, const void *config)
+static void warn_of_gpt2(json_t *root, const void *config)
 {
     const struct decoder_config *c = config;
-    put_sizes(w, "gpt2", c);
+    (void)root;
     if (c->n_positions < CONTEXT_PAD) {
         log_warning("this model has %lld positions, but llama.cpp rounds a context up to %d and aborts at a "
                     "position that the file lacks: train a model of %d positions for it",
@@ -178,21 +196,19 @@ static struct status put_gpt2(struct gguf_writer *w, const void *config)
         log_warning("this model has the exact GELU (erf), but GGUF's gpt2 graph has only the tanh form: a "
                     "program that runs the file computes slightly other logits");
     }
-    return status_ok();
-}
-
-static struct status put_bloom(struct gguf_writer *w, const void *config)
-{
-    put_sizes(w, "bloom", config);
-    return status_ok();
 }
 
 /* llama.cpp adds the positions to the embeddings in fp32. */
 static const char *const gpt2_in_f32[] = {"position_embd.weight", NULL};
 static const char *const bloom_in_f32[] = {NULL};
 
-static const struct model_family_gguf gpt2_gguf = {"gpt2", &gpt2_gguf_layout, gpt2_in_f32, put_gpt2};
-static const struct model_family_gguf bloom_gguf = {"bloom", &bloom_gguf_layout, bloom_in_f32, put_bloom};
+static const struct model_family_gguf gpt2_gguf = {.architecture = "gpt2",
+                                                   .layout = &gpt2_gguf_layout,
+                                                   .in_f32 = gpt2_in_f32,
+                                                   .keys = gpt2_keys,
+                                                   .before_write = warn_of_gpt2};
+static const struct model_family_gguf bloom_gguf = {
+    .architecture = "bloom", .layout = &bloom_gguf_layout, .in_f32 = bloom_in_f32, .keys = bloom_keys};
 
 /* ---- Hugging Face's files ---- */
 

@@ -1,7 +1,12 @@
 /* The directories of Llama's relatives: their tensors are named as kiln's parameters are. */
 #include "model/decoder/decoder_family.h"
 
+#include "core/log.h"
+#include "io/gguf_file.h"
 #include "model/decoder/decoder_rows.h"
+
+#include <math.h>
+#include <string.h>
 
 static struct status parse(void *config, const json_t *object, const char *source)
 {
@@ -20,7 +25,7 @@ static bool is_tied(const json_t *config)
 }
 
 static const char *const bare[] = {"embed_tokens.", "layers.", "norm.", NULL};
-static const char *const none[] = {NULL};
+static const char *const buffers[] = {"rope_freqs.weight", NULL}; /* GGUF's divisors of rotary angles */
 static const char *const states[] = {"inv_freq", NULL}; /* frequencies of rotary positions in older files */
 static const char *const tied[][2] = {{"lm_head.weight", "model.embed_tokens.weight"}, {NULL, NULL}};
 static const char *const not_tied[][2] = {{NULL, NULL}};
@@ -48,42 +53,161 @@ static const struct model_family_rename halved_renames[] = {
 static const struct model_family_layout paired_layout = {.renames = paired_renames},
                                         halved_layout = {.renames = halved_renames};
 
-static struct status put(struct gguf_writer *w, const char *architecture, const struct decoder_config *c)
+/* Llama 3's scaling is not in llama.cpp's keys, but in a tensor: `rope.llama3` is kiln's own. */
+#define KEY_LLAMA3(name) KEY_MAY_REAL("rope.llama3." name, "llama3." name)
+
+static const struct model_family_gguf_key llama_keys[] = {
+    KEY_SIZE("context_length", "max_position_embeddings"),
+    KEY_SIZE("embedding_length", "hidden_size"),
+    KEY_SIZE("block_count", "num_hidden_layers"),
+    KEY_SIZE("feed_forward_length", "intermediate_size"),
+    KEY_SIZE("attention.head_count", "num_attention_heads"),
+    KEY_MAY_SIZE("attention.head_count_kv", "num_key_value_heads"),
+    KEY_REAL("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    KEY_MAY_SIZE("attention.key_length", "head_dim"),
+    KEY_FOLLOWS("attention.value_length", "head_dim", 1),
+    KEY_FOLLOWS("rope.dimension_count", "head_dim", 1),
+    KEY_MAY_REAL("rope.freq_base", "rope_theta"),
+    KEY_MAY_TEXT("rope.scaling.type", "rope_scaling.rope_type"),
+    KEY_MAY_REAL("rope.scaling.factor", "rope_scaling.factor"),
+    KEY_MAY_SIZE("rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"),
+    KEY_LLAMA3("factor"),
+    KEY_LLAMA3("low_freq_factor"),
+    KEY_LLAMA3("high_freq_factor"),
+    KEY_MAY_SIZE("rope.llama3.original_max_position_embeddings", "llama3.original_max_position_embeddings"),
+    KEYS_OF_CONVERTERS,
+    END_OF_KEYS,
+};
+
+/* llama.cpp stops at a type of scaling that it does not know. */
+static void part_llama3(json_t *root, const void *config)
 {
-    char key[64];
-    FAIL_IF(c->rotary.scaling == ROTARY_LLAMA3, STATUS_UNAVAILABLE,
-            "kiln does not write Llama 3's scaling of rotary positions as GGUF yet");
-    decoder_put_sizes(w, architecture, c);
-    decoder_put_real(w, architecture, "attention.layer_norm_rms_epsilon", c->norm_eps);
-    decoder_put_real(w, architecture, "rope.freq_base", c->rotary.theta);
-    decoder_put_size(w, architecture, "rope.dimension_count", c->rotary.size);
-    decoder_put_size(w, architecture, "attention.key_length", c->head_size);
-    decoder_put_size(w, architecture, "attention.value_length", c->head_size);
-    if (c->rotary.scaling == ROTARY_LINEAR) {
-        snprintf(key, sizeof key, "%s.rope.scaling.type", architecture);
-        gguf_put_text(w, key, "linear");
-        decoder_put_real(w, architecture, "rope.scaling.factor", c->rotary.factor);
+    const struct decoder_config *c = config;
+    if (c->rotary.scaling == ROTARY_LLAMA3) {
+        json_object_set(root, "llama3", json_object_get(root, "rope_scaling"));
+        json_object_del(root, "rope_scaling");
+    }
+    if (c->window > 0) {
+        log_warning(
+            "this model attends to %lld tokens at most, but GGUF's llama graph to all: a program that "
+            "runs the file computes other logits for longer texts",
+            (long long)c->window);
+    }
+}
+
+/* Llama 3's scaling divides the angle of each pair. */
+static double divisor_of(const struct rotary *r, int64_t pair)
+{
+    struct rotary unscaled = *r;
+    unscaled.scaling = ROTARY_UNSCALED;
+    return rotary_frequency(&unscaled, pair) / rotary_frequency(r, pair);
+}
+
+static int64_t divisors(float *to, int64_t most, const void *config)
+{
+    const struct decoder_config *c = config;
+    int64_t n = c->rotary.size / 2;
+    if (c->rotary.scaling != ROTARY_LLAMA3 || n > most) {
+        return 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = (float)divisor_of(&c->rotary, i);
+    }
+    return n;
+}
+
+/* A real number of an object, or what absence means. */
+static double number_of(const json_t *object, const char *key, double otherwise)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+/* Checks that the divisors of the file are those of a scaling: converters make them in fp32. */
+static struct status check_divisors(const struct rotary *r, const struct stored_tensor *t, const char *source)
+{
+    FAIL_IF(t->dtype != DTYPE_F32 || t->unreadable != NULL || t->n_dims != 1 || t->dims[0] != r->size / 2,
+            STATUS_DATA, "%s: rope_freqs.weight must have a number in F32 for each of %lld pairs of a head",
+            source, (long long)(r->size / 2));
+    for (int64_t i = 0; i < r->size / 2; i++) {
+        float got;
+        memcpy(&got, t->data + (size_t)i * sizeof got, sizeof got);
+        double wanted = divisor_of(r, i);
+        FAIL_IF(!(fabs((double)got - wanted) <= 1e-4 * wanted), STATUS_DATA,
+                "%s: element %lld of rope_freqs.weight is %g, but %g by Llama 3's scaling with the factor "
+                "%g: kiln "
+                "has no such rotary positions",
+                source, (long long)i, (double)got, wanted, r->factor);
     }
     return status_ok();
 }
 
-static struct status put_llama(struct gguf_writer *w, const void *config)
+/* The parameters of Llama 3's scaling: kiln's own keys, or those of all models of Meta's (arXiv:2407.21783,
+ * as published), whose factor is the largest divisor. */
+static struct status read_llama3(json_t *root, const struct stored_tensor *t, const char *source)
 {
-    return put(w, "llama", config);
+    const json_t *own = json_object_get(root, "llama3");
+    double heads = number_of(root, "num_attention_heads", 1), largest = 1;
+    for (int64_t i = 0; t->dtype == DTYPE_F32 && t->unreadable == NULL && i < t->dims[0]; i++) {
+        float value;
+        memcpy(&value, t->data + (size_t)i * sizeof value, sizeof value);
+        largest = (double)value > largest ? (double)value : largest;
+    }
+    double size = number_of(root, "head_dim", number_of(root, "hidden_size", 0) / (heads > 0 ? heads : 1));
+    struct rotary r = {.theta = number_of(root, "rope_theta", 10000),
+                       .size = (int64_t)size,
+                       .scaling = ROTARY_LLAMA3,
+                       .factor = number_of(own, "factor", largest),
+                       .low_factor = number_of(own, "low_freq_factor", 1),
+                       .high_factor = number_of(own, "high_freq_factor", 4),
+                       .original = (int64_t)number_of(own, "original_max_position_embeddings", 8192)};
+    TRY(check_divisors(&r, t, source));
+    json_t *scaling = json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", r.factor,
+                                "low_freq_factor", r.low_factor, "high_freq_factor", r.high_factor,
+                                "original_max_position_embeddings", (json_int_t)r.original);
+    FAIL_IF(json_object_set_new(root, "rope_scaling", scaling) != 0, STATUS_MEMORY, "out of memory for %s",
+            source);
+    return status_ok();
 }
 
-static struct status put_qwen2(struct gguf_writer *w, const void *config)
+/* llama.cpp scales linearly where a file has a factor and no type. */
+static void settle_scaling(json_t *root)
 {
-    return put(w, "qwen2", config);
+    json_t *scaling = json_object_get(root, "rope_scaling");
+    const char *type = json_string_value(json_object_get(scaling, "rope_type"));
+    bool is_none = type == NULL ? number_of(scaling, "factor", 1) == 1 : strcmp(type, "none") == 0;
+    if (scaling != NULL && is_none) {
+        json_object_del(root, "rope_scaling");
+    } else if (scaling != NULL && type == NULL) {
+        json_object_set_new(scaling, "rope_type", json_string("linear"));
+    }
 }
+
+static struct status complete(json_t *root, const struct gguf_file *f, const char *source)
+{
+    const struct stored_tensor *t = gguf_file_tensor(f, "rope_freqs.weight");
+    bool is_own = gguf_file_tensor(f, "output.weight") != NULL;
+    settle_scaling(root);
+    TRY(t == NULL ? status_ok() : read_llama3(root, t, source));
+    json_object_del(root, "llama3");
+    return json_object_set_new(root, "tie_word_embeddings", json_boolean(!is_own)) == 0
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for %s", source);
+}
+
+#define LLAMA_GGUF(name, order)                                                                              \
+    {                                                                                                        \
+        .architecture = name, .layout = &order##_layout, .in_f32 = no_f32, .keys = llama_keys,               \
+        .before_write = part_llama3, .after_read = complete, .divisors = divisors                            \
+    }
 
 static const char *const no_f32[] = {NULL};
-static const struct model_family_gguf paired_gguf = {"llama", &paired_layout, no_f32, put_llama},
-                                      halved_gguf = {"qwen2", &halved_layout, no_f32, put_qwen2};
+static const struct model_family_gguf paired_gguf = LLAMA_GGUF("llama", paired),
+                                      halved_gguf = LLAMA_GGUF("qwen2", halved);
 
 #define LLAMA                                                                                                \
     .parse_config = parse, .config_to_json = to_json, .create = llama_model_create, .root = "model.",        \
-    .bare = bare, .buffers = none, .states = states, .words = "model.embed_tokens.weight",                   \
+    .bare = bare, .buffers = buffers, .states = states, .words = "model.embed_tokens.weight",                \
     .parts = {                                                                                               \
         [NAMES_EMBEDDINGS] = "model.embed_tokens.", [NAMES_ENCODER] = "model.", [NAMES_MLM] = "lm_head."}
 

@@ -67,8 +67,7 @@ static tensor shape_of(const struct file_tensor *t, enum dtype dtype)
 
 struct model_family_layout file_tensors_hugging_face(const struct model_family *family)
 {
-    static const struct model_family_rename none[] = {{.old = NULL}};
-    return (struct model_family_layout){family->forms == NULL ? none : family->forms, family->joins};
+    return (struct model_family_layout){family->forms, family->joins};
 }
 
 struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout,

@@ -27,7 +27,7 @@ static void print_ignored(const struct load_report *r, enum names_part part)
     } else if (part == NAMES_STATE) {
         log_info("  ignored %5d  state of the run that saved them, not weights", n);
     } else {
-        log_info("  ignored %5d  %s: %s has none", n, r->family->patterns[part], class_name);
+        log_info("  ignored %5d  %s*: %s has none", n, r->family->parts[part], class_name);
     }
 }
 
@@ -64,7 +64,7 @@ static void describe(char text[LOAD_TEXT_BYTES], const struct load_new *n)
 
 static void print_new(const struct load_report *r, enum names_part part)
 {
-    log_info("  new     %5d  %s: not in the files", r->n[LOAD_NEW][part], r->family->patterns[part]);
+    log_info("  new     %5d  %s*: not in the files", r->n[LOAD_NEW][part], r->family->parts[part]);
     for (int i = 0; i < r->n_added; i++) {
         const struct param *p = &r->added[i].param;
         char values[LOAD_TEXT_BYTES], shape[LOAD_TEXT_BYTES];
@@ -82,7 +82,7 @@ void load_report_print(const struct load_report *r, const char *path)
     log_info("weights of %s, read as %s", path, r->family->class_of(r->task));
     for (int p = 0; p < NAMES_N_PARTS; p++) {
         if (r->n[LOAD_LOADED][p] > 0) {
-            log_info("  loaded  %5d  %s", r->n[LOAD_LOADED][p], r->family->patterns[p]);
+            log_info("  loaded  %5d  %s*", r->n[LOAD_LOADED][p], r->family->parts[p]);
         }
     }
     for (int p = 0; p < NAMES_N_PARTS; p++) {

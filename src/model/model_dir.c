@@ -147,6 +147,15 @@ static struct status check_vocab_size(struct model_dir *m)
     return status_ok();
 }
 
+static enum model_task first_task(const struct model_family *f)
+{
+    int task = 0;
+    while (f->class_of((enum model_task)task) == NULL) {
+        task++;
+    }
+    return (enum model_task)task;
+}
+
 static enum model_task task_of(const struct model_dir *m, const json_t *config)
 {
     bool has[NAMES_N_PARTS] = {false};
@@ -154,7 +163,7 @@ static enum model_task task_of(const struct model_dir *m, const json_t *config)
         const struct names_hf *as = &m->files.tensors[i].as;
         has[as->part] = has[as->part] || !as->tied;
     }
-    return m->family->task_of(has, config);
+    return m->family->task_of != NULL ? m->family->task_of(has, config) : first_task(m->family);
 }
 
 struct model_family_sizes model_dir_sizes(const struct model_dir *m)
@@ -164,7 +173,7 @@ struct model_family_sizes model_dir_sizes(const struct model_dir *m)
 
 struct model_labels *model_dir_labels(const struct model_dir *m)
 {
-    return m->family->labels(m->config);
+    return m->family->labels == NULL ? NULL : m->family->labels(m->config);
 }
 
 void model_dir_drop_rows(struct model_dir *m)

@@ -53,7 +53,7 @@ struct status model_dir_open_given(struct model_dir *m, const char *path, struct
 /* Safe on a zeroed struct and after a failed open. */
 void model_dir_close(struct model_dir *m);
 
-/* The sizes and the labels of its configuration. */
+/* The sizes and the labels of its configuration; NULL: models of its family have no labels. */
 struct model_family_sizes model_dir_sizes(const struct model_dir *m);
 struct model_labels *model_dir_labels(const struct model_dir *m);
 

@@ -258,8 +258,8 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
         }
         return status_error(
             STATUS_DATA,
-            "%s lacks %d of the %d tensors of %s that %s needs here, such as %s: the files hold a %s",
-            r->m->path, n, r->n_wanted[p], r->m->family->patterns[p], r->m->family->class_of(r->report->task),
+            "%s lacks %d of the %d tensors of %s* that %s needs here, such as %s: the files hold a %s",
+            r->m->path, n, r->n_wanted[p], r->m->family->parts[p], r->m->family->class_of(r->report->task),
             first, r->m->family->class_of(r->m->task));
     }
     return status_ok();

@@ -122,7 +122,7 @@ struct model_family {
     /* Sets `n_words` pieces of the vocabulary, and rows for them. */
     void (*set_words)(void *config, int64_t vocab_size, int64_t n_words);
 
-    /* Labels of a classifier, in the configuration. */
+    /* Labels of a classifier, in the configuration.  NULL: no model of the family classifies. */
     struct model_labels *(*labels)(void *config);
 
     /* The model of a configuration, which it copies but for names of labels; the caller frees it.
@@ -134,17 +134,17 @@ struct model_family {
     struct status (*same_architecture)(const void *a, const void *b);
 
     const char *(*class_of)(enum model_task task); /* name in "architectures" of config.json */
-    /* The task of files with these parts. */
+    /* The task of files with these parts.  NULL: the first that has a class. */
     enum model_task (*task_of)(const bool has[NAMES_N_PARTS], const json_t *config);
 
     /* Names of tensors.  A model without a head is written without the prefix `root`, and read without it
-     * where a name begins with one of `bare`. */
+     * where a name begins with one of `bare`.  NULL for a list: it is empty. */
     enum model_task bare_task;
     const char *root;
     const char *const *bare;                   /* NULL ends them */
     const struct model_family_rename *renames; /* renames in order; NULL as `old` ends them */
-    const struct model_family_join *joins;     /* NULL: it has none */
-    /* tensors that Hugging Face's files hold under another name, or transposed; NULL: none */
+    const struct model_family_join *joins;     /* NULL as `whole` ends them */
+    /* tensors that Hugging Face's files hold under another name, or transposed */
     const struct model_family_rename *forms;
     const char *const (*tied)[2]; /* copies, and the tensors they are tied to; NULL ends them */
     const char *tied_pattern;     /* names of copies, for messages */
@@ -155,7 +155,6 @@ struct model_family {
     const char *const *states;        /* prefixes of the last parts of names of NAMES_STATE; NULL ends them */
     const char *words;                /* the word embeddings */
     const char *parts[NAMES_N_PARTS]; /* prefixes of their names; NULL: no such part */
-    const char *patterns[NAMES_N_PARTS]; /* names of the parts, for messages */
 
     const struct model_family_script *script; /* NULL: they have none */
     const struct model_family_gguf *gguf;     /* NULL: kiln cannot */

@@ -22,7 +22,7 @@ static const char *without_wrappers(const char *name)
 /* Names are separated by "." in PyTorch and by "/" in TensorFlow. */
 static bool is_bare(const struct model_family *f, const char *name)
 {
-    for (const char *const *b = f->bare; *b != NULL; b++) {
+    for (const char *const *b = f->bare; b != NULL && *b != NULL; b++) {
         size_t n = strlen(*b) - 1; /* a "." ends it */
         if (strncmp(name, *b, n) == 0 && (name[n] == '.' || name[n] == '/')) {
             return true;
@@ -64,7 +64,7 @@ static void add_order(struct names_order *to, const struct model_family_rename *
 struct names_order names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames)
 {
     struct names_order order = {false, false};
-    for (; renames->old != NULL; renames++) {
+    for (; renames != NULL && renames->old != NULL; renames++) {
         if (rename_one(name, renames)) {
             add_order(&order, renames);
         }
@@ -76,7 +76,7 @@ struct names_order names_hf_rename_back(char name[PARAM_NAME_BYTES],
                                         const struct model_family_rename *renames)
 {
     struct names_order order = {false, false};
-    for (; renames->old != NULL; renames++) {
+    for (; renames != NULL && renames->old != NULL; renames++) {
         struct model_family_rename back = {
             .old = renames->new, .new = renames->old, .at_end = renames->at_end};
         if (rename_one(name, &back)) {
@@ -88,7 +88,7 @@ struct names_order names_hf_rename_back(char name[PARAM_NAME_BYTES],
 
 static bool take_tied(const struct model_family *f, char *name)
 {
-    for (size_t i = 0; f->tied[i][0] != NULL; i++) {
+    for (size_t i = 0; f->tied != NULL && f->tied[i][0] != NULL; i++) {
         if (strcmp(name, f->tied[i][0]) == 0) {
             memcpy(name, f->tied[i][1], strlen(f->tied[i][1]) + 1);
             return true;
@@ -100,7 +100,7 @@ static bool take_tied(const struct model_family *f, char *name)
 static bool is_state(const struct model_family *f, const char *name)
 {
     const char *dot = strrchr(name, '.');
-    for (const char *const *s = f->states; *s != NULL; s++) {
+    for (const char *const *s = f->states; s != NULL && *s != NULL; s++) {
         if (begins_with(dot == NULL ? name : dot + 1, *s)) {
             return true;
         }
@@ -110,7 +110,7 @@ static bool is_state(const struct model_family *f, const char *name)
 
 enum names_part names_hf_part(const struct model_family *f, const char *name)
 {
-    for (const char *const *b = f->buffers; *b != NULL; b++) {
+    for (const char *const *b = f->buffers; b != NULL && *b != NULL; b++) {
         if (strcmp(name, *b) == 0) {
             return NAMES_BUFFER;
         }
@@ -138,11 +138,9 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
         *slash = '.';
     }
     r.order = names_hf_rename(r.name, f->renames);
-    if (f->forms != NULL) {
-        struct names_order of_form = names_hf_rename(r.name, f->forms);
-        r.order.transposed |= of_form.transposed;
-        r.order.pairs_halves |= of_form.pairs_halves;
-    }
+    struct names_order of_form = names_hf_rename(r.name, f->forms);
+    r.order.transposed |= of_form.transposed;
+    r.order.pairs_halves |= of_form.pairs_halves;
     r.tied = take_tied(f, r.name);
     r.part = names_hf_part(f, r.name);
     return r;

@@ -25,8 +25,8 @@ struct names_hf {
  * and its part is NAMES_OTHER. */
 struct names_hf names_hf_canonical(const struct model_family *f, const char *name);
 
-/* Applies renames in order, of which the last has no `old`; returns the order of the old name's matrix.  A
- * name that would grow past the limit stays as it is. */
+/* Applies renames in order, of which the last has no `old`, or none; returns the order of the old name's
+ * matrix.  A name that would grow past the limit stays as it is. */
 struct names_order names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
 
 /* Applies renames from `new` to `old`, with the result of names_hf_rename. */

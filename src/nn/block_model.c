@@ -13,17 +13,32 @@ void block_model_add(struct block_model *m, struct block_part part)
     m->parts[m->n_parts++] = part;
 }
 
+static void size_form(struct layer_form *f, const struct model *m)
+{
+    f->n_layers = m->n_layers;
+    f->hidden = m->hidden_size;
+    f->n_heads = m->n_heads;
+    f->head_size = f->head_size > 0 ? f->head_size : f->hidden / f->n_heads;
+    f->feed_forward = m->feed_forward_size;
+}
+
 void block_model_size(struct block_model *m, int64_t vocab_rows)
 {
     struct weight_sizes *s = &m->sizes;
-    m->model.n_kv_heads = layer_kv_heads(&m->form);
-    m->model.kv_width = layer_kv_width(&m->form);
+    const struct layer_form *f = &m->form;
+    size_form(&m->form, &m->model);
+    size_form(&m->other, &m->model);
+    m->model.n_words = m->model.n_words > 0 ? m->model.n_words : m->model.vocab_size;
+    m->model.form = m->wiring->name;
+    m->model.hands_on_more = m->wiring->hands_on_more;
+    m->model.n_kv_heads = layer_kv_heads(f);
+    m->model.kv_width = layer_kv_width(f);
     s->real[DIM_ONE] = s->real[DIM_BIAS] = 1;
     s->real[DIM_TWO] = 2;
-    s->real[DIM_HIDDEN] = m->form.hidden;
-    s->real[DIM_HEADS] = layer_heads_width(&m->form);
-    s->real[DIM_KV] = layer_kv_width(&m->form);
-    s->real[DIM_FEED_FORWARD] = m->form.feed_forward;
+    s->real[DIM_HIDDEN] = f->hidden;
+    s->real[DIM_HEADS] = layer_heads_width(f);
+    s->real[DIM_KV] = layer_kv_width(f);
+    s->real[DIM_FEED_FORWARD] = f->feed_forward;
     s->real[DIM_VOCAB] = m->model.vocab_size;
     s->real[DIM_LABELS] = m->model.labels.n;
     s->n_layers = m->model.n_layers;

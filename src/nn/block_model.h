@@ -53,7 +53,8 @@ struct block_model {
     struct weight_sizes sizes;
     struct block_part parts[BLOCK_MODEL_MOST_PARTS];
     int n_parts;
-    size_t weight_bytes, act_bytes; /* sizes of the family's structs */
+    size_t weight_bytes, act_bytes;         /* sizes of the family's structs */
+    const char *input_module, *norm_module; /* names of the input layer and of a last norm; NULL: none */
 
     /* The number of a layer in names of parameters; NULL: the layer's own. */
     int64_t (*layer_number)(const struct block_model *m, int64_t layer);
@@ -71,8 +72,9 @@ static inline const struct block_model *block_model_of(const struct model *m)
 /* Adds a part; the sizes of the rows' dims are those of m->sizes. */
 void block_model_add(struct block_model *m, struct block_part part);
 
-/* Copies the sizes that model, layers and weights have in common among the model, the form and the weights;
- * vocab_rows: rows of the word embeddings in memory, which may be more than the vocabulary's. */
+/* Gives the forms and the weights the model's sizes, and the model those of keys and the wiring's name.
+ * Heads whose size is 0 share the hidden size; n_words 0 is all of the vocabulary.  vocab_rows: rows of the
+ * word embeddings in memory, which may be more than the vocabulary's. */
 void block_model_size(struct block_model *m, int64_t vocab_rows);
 
 /* The path of a layer, as in names of parameters, without the last dot: "transformer.h.3". */

@@ -174,7 +174,9 @@ static struct status create_of_directory(struct model **model, const struct fine
     struct model_dir m;
     TRY(model_dir_open_given(&m, o->run.init_checkpoint,
                              (struct model_dir_given){.vocab_file = o->run.vocabulary.vocab_file}));
-    model_dir_labels(&m)->names = NULL; /* names of the directory, which is closed */
+    if (model_dir_labels(&m) != NULL) {
+        model_dir_labels(&m)->names = NULL; /* those of the directory, which is closed */
+    }
     struct status s = create(model, m.family, m.config, o, task);
     model_dir_close(&m);
     return s;

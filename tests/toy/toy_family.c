@@ -1,11 +1,11 @@
 /* x = E[id], layers of post-norm blocks, logits = y E^T: the least that a decoder has to say. */
 #include "toy_family.h"
 
-#include "nn/block_model.h"
+#include "model/bert/bert_family.h"
 #include "nn/config_field.h"
 #include "nn/model_measures.h"
+#include "nn/next_token.h"
 #include "nn/text_batch_layout.h"
-#include "nn/word_head.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,6 @@
 
 struct toy_config {
     int64_t vocab_size, hidden_size, n_layers, n_heads, feed_forward, max_length, n_words;
-    struct model_labels labels; /* none */
 };
 
 #define SIZE(key, field, least)                                                                              \
@@ -28,12 +27,7 @@ enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
 /* ---- 2. names of weights ---- */
 
-struct toy_weights {
-    struct block_weight_table table; /* first */
-    tensor word;                     /* [V, H] E */
-};
-
-#define WEIGHTS struct toy_weights
+#define WEIGHTS struct next_token_weights
 static const struct weight_row input_rows[] = {WEIGHT_MATRIX(word, VOCAB, HIDDEN, NORMAL, BY_WORD, "weight")};
 #undef WEIGHTS
 
@@ -52,89 +46,25 @@ static const struct weight_row layer_rows[BLOCK_N_ROWS] = {
     WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, WHOLE, "norm_2.weight"),
     WEIGHT_VECTOR(norm_2.beta, HIDDEN, ZERO, WHOLE, "norm_2.bias")};
 
-/* ---- 3. the input and the head ---- */
-
-struct toy_acts {
-    struct block_stack stack; /* first */
-    tensor read, dread;       /* [M, H] the rows with a label, and their gradient */
-    struct word_head_acts words;
-};
+/* ---- 3. the input; the head is y E^T ---- */
 
 static void carve_input(const struct block_model *m, void *acts, struct arena *arena,
                         struct layer_memory memory)
 {
-    ((struct toy_acts *)acts)->stack.in =
-        arena_carve_2d(arena, memory.stream, memory.n_tokens, m->form.hidden);
+    ((struct block_stack *)acts)->in = arena_carve_2d(arena, memory.stream, memory.n_tokens, m->form.hidden);
 }
 
-static void carve_heads(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
-                        const struct batch *sizes)
-{
-    struct toy_acts *a = acts;
-    a->read = arena_carve_2d(arena, memory.dtype, sizes->n_labels, m->hidden_size);
-    a->dread = arena_carve_2d(arena, memory.dtype, sizes->n_labels, m->hidden_size);
-    word_head_carve(&a->words, arena,
-                    (struct word_head_room){.dtype = memory.dtype,
-                                            .n_rows = sizes->n_labels,
-                                            .vocab_rows = m->vocab_size,
-                                            .whole_logits = memory.whole_logits});
-}
-
+/* x = E[id] */
 static void input_forward(const struct model_pass *p)
 {
-    const struct toy_acts *a = p->acts;
-    const struct toy_weights *w = p->weights;
-    p->x->ops->gather_rows(p->x, a->stack.in, w->word, p->stream->ids); /* x = E[id] */
+    const struct next_token_weights *w = p->weights;
+    p->x->ops->gather_rows(p->x, ((struct block_stack *)p->acts)->in, w->word, p->stream->ids);
 }
 
 static void input_backward(const struct model_pass *p, tensor dx)
 {
-    p->x->ops->scatter_add_rows(p->x, ((const struct toy_weights *)p->grads)->word, dx, p->stream->ids);
-}
-
-/* logits = y E^T, of the rows with a label */
-static struct word_head head_of(const struct model_pass *p)
-{
-    const struct toy_acts *a = p->acts;
-    const struct toy_weights *w = p->weights;
-    tensor y = block_model_output(a, p->model->n_layers - 1);
-    p->x->ops->gather_rows(p->x, a->read, y, p->stream->fields[TEXT_MASKED_ROWS]);
-    return (struct word_head){.rows = a->read,
-                              .word = w->word,
-                              .labels = p->stream->fields[TEXT_MASKED_LABELS],
-                              .scale = tensor_slice(p->loss_scales, 0, 1),
-                              .n_words = p->model->n_words};
-}
-
-static void heads_forward(const struct model_pass *p)
-{
-    struct word_head h = head_of(p);
-    word_head_forward(p->x, &((const struct toy_acts *)p->acts)->words, &h);
-}
-
-static void heads_measure(const struct model_pass *p, tensor sums)
-{
-    struct word_head h = head_of(p);
-    word_head_measure(p->x, sums, &((const struct toy_acts *)p->acts)->words, &h);
-}
-
-static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
-{
-    const struct toy_acts *a = p->acts;
-    struct word_head h = head_of(p);
-    struct word_head_gradients g = {a->dread, ((const struct toy_weights *)p->grads)->word, NULL_TENSOR};
-    word_head_learn(p->x, sums, &g, &a->words, &h);
-    p->x->ops->fill(p->x, dx, 0);
-    p->x->ops->scatter_add_rows(p->x, dx, a->dread, p->stream->fields[TEXT_MASKED_ROWS]);
-}
-
-static tensor head_output(const void *acts, enum model_output output)
-{
-    const struct word_head_acts *a = &((const struct toy_acts *)acts)->words;
-    return output == MODEL_WORD_LOGITS    ? a->all_logits
-           : output == MODEL_WORD_LOSSES  ? a->loss
-           : output == MODEL_WORD_CORRECT ? a->correct
-                                          : NULL_TENSOR;
+    const struct next_token_weights *g = p->grads;
+    p->x->ops->scatter_add_rows(p->x, g->word, dx, p->stream->ids);
 }
 
 /* ---- 4. the model ---- */
@@ -161,34 +91,13 @@ static json_t *to_json(const struct model *m)
     return config_to_json(config(m), m->task);
 }
 
-static void visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
-                  void *context)
-{
-    if (layer < m->n_layers) {
-        visitor(context, "output", NULL, BATCH_OF_TOKENS, block_model_output(acts, layer));
-    }
-}
-
-static void visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
-                            model_gradient_visitor *visitor, void *context)
-{
-    (void)m, (void)acts, (void)layer;
-    visitor(context, "toy", BATCH_OF_TOKENS, true, dx);
-}
-
 static const struct model_type toy_type = {.name = "toy",
                                            .config = config,
                                            .to_json = to_json,
                                            BLOCK_MODEL_FUNCTIONS,
-                                           .carve_heads = carve_heads,
+                                           NEXT_TOKEN_FUNCTIONS,
                                            .input_forward = input_forward,
-                                           .heads_forward = heads_forward,
-                                           .heads_measure = heads_measure,
-                                           .heads_learn = heads_learn,
-                                           .input_backward = input_backward,
-                                           .visit = visit,
-                                           .visit_gradients = visit_gradients,
-                                           .head_output = head_output};
+                                           .input_backward = input_backward};
 
 static struct status create(struct model **model, const void *config, enum model_task task)
 {
@@ -205,20 +114,14 @@ static struct status create(struct model **model, const void *config, enum model
                                                .feed_forward_size = c->feed_forward,
                                                .task = MODEL_TASK_CAUSAL_LM,
                                                .vocab_size = c->vocab_size,
-                                               .n_words = c->n_words > 0 ? c->n_words : c->vocab_size,
+                                               .n_words = c->n_words,
                                                .layout = text_batch_layout,
                                                .tied = "toy.word.weight"},
-                                     .form = {.n_layers = c->n_layers,
-                                              .hidden = c->hidden_size,
-                                              .head_size = c->hidden_size / c->n_heads,
-                                              .n_heads = c->n_heads,
-                                              .feed_forward = c->feed_forward,
-                                              .norm_eps = 1e-5,
-                                              .is_causal = true},
+                                     .form = {.norm_eps = 1e-5, .is_causal = true},
                                      .wiring = &block_post,
                                      .sizes.initializer_range = 0.1,
-                                     .weight_bytes = sizeof(struct toy_weights),
-                                     .act_bytes = sizeof(struct toy_acts),
+                                     .weight_bytes = sizeof(struct next_token_weights),
+                                     .act_bytes = sizeof(struct next_token_acts),
                                      .carve_input = carve_input};
     block_model_size(&t->blocks, c->vocab_size);
     block_model_add(&t->blocks, (struct block_part){input_rows, 1, "toy.word.", MODEL_INPUT_LAYER, 0});
@@ -230,7 +133,6 @@ static struct status create(struct model **model, const void *config, enum model
 }
 
 /* ---- 5. the family ---- */
-
 static struct status parse_config(void *config, const json_t *object, const char *source)
 {
     struct toy_config *c = config;
@@ -256,11 +158,6 @@ static void set_words(void *config, int64_t vocab_size, int64_t n_words)
     c->n_words = n_words;
 }
 
-static struct model_labels *labels(void *config)
-{
-    return &((struct toy_config *)config)->labels;
-}
-
 static struct status same_architecture(const void *a, const void *b)
 {
     return config_fields_same(a, b, fields + 1, N_FIELDS - 1); /* vocabularies may differ */
@@ -271,41 +168,23 @@ static const char *class_of(enum model_task task)
     return task == MODEL_TASK_CAUSAL_LM ? "ToyForCausalLM" : NULL;
 }
 
-static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
-{
-    (void)has, (void)config;
-    return MODEL_TASK_CAUSAL_LM;
-}
-
-static const char *const types[] = {"toy", NULL}, *const none[] = {NULL},
-                         *const no_copies[][2] = {{NULL, NULL}};
-static const struct model_family_rename no_renames[] = {{.old = NULL}};
-
 const struct model_family toy_family = {
     .name = "toy",
-    .model_types = types,
+    .model_types = (const char *const[]){"toy", NULL},
     .config_bytes = sizeof(struct toy_config),
     .usual_words = 64,
     .parse_config = parse_config,
     .config_to_json = config_to_json,
     .sizes = sizes,
     .set_words = set_words,
-    .labels = labels,
     .create = create,
     .same_architecture = same_architecture,
     .class_of = class_of,
-    .task_of = task_of,
     .bare_task = MODEL_TASK_ENCODER,
     .root = "toy.",
-    .bare = none,
-    .renames = no_renames,
-    .tied = no_copies,
-    .tied_pattern = "",
-    .tied_part = NAMES_MLM,
-    .buffers = none,
-    .states = none,
     .words = "toy.word.weight",
     .parts = {[NAMES_EMBEDDINGS] = "toy.word.", [NAMES_ENCODER] = "toy.layer."},
-    .patterns =
-        {[NAMES_EMBEDDINGS] = "toy.word.*", [NAMES_ENCODER] = "toy.layer.*", [NAMES_OTHER] = "others"},
 };
+
+/* ---- 6. the table of families, in the place of model/model_families.c ---- */
+const struct model_family *const model_families[] = {&bert_family, &toy_family, NULL};

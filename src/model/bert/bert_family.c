@@ -177,16 +177,6 @@ const struct model_family bert_family = {
               [NAMES_NSP] = "cls.seq_relationship.",
               [NAMES_QA] = "qa_outputs.",
               [NAMES_CLASSIFIER] = "classifier."},
-    .patterns = {[NAMES_EMBEDDINGS] = "bert.embeddings.*",
-                 [NAMES_ENCODER] = "bert.encoder.*",
-                 [NAMES_POOLER] = "bert.pooler.*",
-                 [NAMES_MLM] = "cls.predictions.*",
-                 [NAMES_NSP] = "cls.seq_relationship.*",
-                 [NAMES_QA] = "qa_outputs.*",
-                 [NAMES_CLASSIFIER] = "classifier.*",
-                 [NAMES_BUFFER] = "buffers",
-                 [NAMES_STATE] = "states",
-                 [NAMES_OTHER] = "others"},
     .script = &script,
     ENCODER("bert."),
 };
@@ -196,8 +186,6 @@ const struct model_family bert_family = {
 static const char *const roberta_types[] = {"roberta", NULL};
 static const char *const roberta_buffers[] = {"roberta.embeddings.position_ids",
                                               "roberta.embeddings.token_type_ids", NULL};
-static const char *const no_states[] = {NULL};
-static const struct model_family_rename no_renames[] = {{NULL, NULL, false, false, false}};
 static const char *const roberta_tied[][2] = {
     {"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
     {"lm_head.decoder.bias", "lm_head.bias"},
@@ -211,19 +199,14 @@ static const char *const roberta_tied[][2] = {
 
 /* A family of RoBERTa's network, for the kind `of`_kind. */
 #define LIKE_ROBERTA(of)                                                                                     \
-    .parse_config = of##_parse, .class_of = of##_class, .renames = no_renames, .tied = roberta_tied,         \
-    .tied_pattern = "lm_head.decoder.*", .buffers = roberta_buffers, .states = no_states,                    \
+    .parse_config = of##_parse, .class_of = of##_class, .tied = roberta_tied,                                \
+    .tied_pattern = "lm_head.decoder.*", .buffers = roberta_buffers,                                         \
     .parts = {[NAMES_EMBEDDINGS] = "roberta.embeddings.",                                                    \
               [NAMES_ENCODER] = "roberta.encoder.",                                                          \
               [NAMES_POOLER] = "roberta.pooler.",                                                            \
               [NAMES_MLM] = "lm_head.",                                                                      \
               [NAMES_QA] = "qa_outputs.",                                                                    \
               [NAMES_CLASSIFIER] = "classifier."},                                                           \
-    .patterns = {[NAMES_EMBEDDINGS] = "roberta.embeddings.*",                                                \
-                 [NAMES_ENCODER] = "roberta.encoder.*",                                                      \
-                 [NAMES_POOLER] = "roberta.pooler.*",                                                        \
-                 [NAMES_MLM] = "lm_head.*",                                                                  \
-                 OTHER_PATTERNS},                                                                            \
     ENCODER("roberta.")
 
 static const char *const xlm_roberta_types[] = {"xlm-roberta", NULL};
@@ -251,21 +234,16 @@ const struct model_family distilbert_family = {
     .usual_words = 30522,
     .parse_config = distilbert_parse,
     .class_of = distilbert_class,
-    .renames = no_renames,
+
     .tied = distilbert_tied,
     .tied_pattern = "vocab_projector.weight",
     .buffers = distilbert_buffers,
-    .states = no_states,
+
     .parts = {[NAMES_EMBEDDINGS] = "distilbert.embeddings.",
               [NAMES_ENCODER] = "distilbert.transformer.",
               [NAMES_POOLER] = "pre_classifier.",
               [NAMES_MLM] = "vocab_",
               [NAMES_QA] = "qa_outputs.",
               [NAMES_CLASSIFIER] = "classifier."},
-    .patterns = {[NAMES_EMBEDDINGS] = "distilbert.embeddings.*",
-                 [NAMES_ENCODER] = "distilbert.transformer.*",
-                 [NAMES_POOLER] = "pre_classifier.*",
-                 [NAMES_MLM] = "vocab_*",
-                 OTHER_PATTERNS},
     ENCODER("distilbert."),
 };

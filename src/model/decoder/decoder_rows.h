@@ -46,12 +46,6 @@ enum model_task decoder_task_of(const bool has[NAMES_N_PARTS], const json_t *con
 #define DECODER_FAMILY                                                                                       \
     .config_bytes = sizeof(struct decoder_config), .sizes = decoder_sizes, .set_words = decoder_set_words,   \
     .labels = decoder_labels, .same_architecture = decoder_same, .task_of = decoder_task_of,                 \
-    .bare_task = MODEL_TASK_ENCODER, .tied_pattern = "lm_head.weight", .tied_part = NAMES_EMBEDDINGS,        \
-    .patterns = {[NAMES_EMBEDDINGS] = "the embeddings",                                                      \
-                 [NAMES_ENCODER] = "the layers",                                                             \
-                 [NAMES_MLM] = "lm_head",                                                                    \
-                 [NAMES_BUFFER] = "buffers",                                                                 \
-                 [NAMES_STATE] = "masks",                                                                    \
-                 [NAMES_OTHER] = "others"}
+    .bare_task = MODEL_TASK_ENCODER, .tied_pattern = "lm_head.weight", .tied_part = NAMES_EMBEDDINGS
 
 #endif

@@ -212,8 +212,6 @@ static const struct model_family_gguf bloom_gguf = {
 
 /* ---- Hugging Face's files ---- */
 
-static const char *const none[] = {NULL};
-
 /* Causal masks that older files hold next to the weights of each layer. */
 static const char *const states[] = {"masked_bias", NULL};
 
@@ -228,7 +226,7 @@ static const char *const bloom_tied[][2] = {{"lm_head.weight", "transformer.word
 static const char *const gpt2_types[] = {"gpt2", NULL};
 static const char *const bloom_types[] = {"bloom", NULL};
 
-#define TRANSFORMER .root = "transformer.", .buffers = none, .states = states
+#define TRANSFORMER .root = "transformer.", .states = states
 
 const struct model_family gpt2_family = {
     .name = "GPT-2",

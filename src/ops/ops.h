@@ -49,8 +49,11 @@ struct attention {
     int64_t max_seqlen_q, max_seqlen_kv;
     /* pairs of queries and keys, only to count work; 0: assumes the longest length for each sequence */
     double n_pairs;
-    double scale;        /* factor of the scores: 1 / sqrt(D) */
-    bool causal;         /* query i sees keys j <= i + (kv length - q length) */
+    double scale; /* factor of the scores: 1 / sqrt(D) */
+    bool causal;  /* query i sees keys j <= i + (kv length - q length) */
+    /* greatest distance of a key from its query: |i + (kv length - q length) - j| <= window; 0: no bound
+     * (Beltagy et al. 2020, arXiv:2004.05150, section 3.1).  Work is that of the keys in the window alone. */
+    int64_t window;
     tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
     tensor block_table;  /* i32 [B, blocks], of attention_cached alone: pages of a sequence, in order */
     tensor row_keys;     /* i32 [T, 2]: keys of the query rows */

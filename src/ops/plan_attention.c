@@ -5,11 +5,13 @@
 #include "ops/plan_wants.h"
 #include "ops/workspace.h"
 
-/* Scores of all queries and keys.  The bounds of the sequences are not read: they are in the device's memory,
- * or while planning do not exist. */
-static double attention_pairs(const struct attention *a, int64_t rows)
+/* Scores that are computed, of queries with the keys that they see.  The bounds of the sequences are not read:
+ * they are in the device's memory, or while planning do not exist. */
+static double attention_pairs(const struct attention *a, int64_t rows, bool causal)
 {
-    return a->n_pairs > 0 ? a->n_pairs : (double)rows * (double)a->max_seqlen_kv;
+    double all = (a->n_pairs > 0 ? a->n_pairs : (double)rows * (double)a->max_seqlen_kv) * (causal ? 0.5 : 1);
+    double near = (double)rows * (double)((causal ? 1 : 2) * a->window + 1);
+    return a->window > 0 && near < all ? near : all;
 }
 
 static void refuse_uneven_heads(struct exec *x, const char *op, int64_t n_heads, int64_t n_kv_heads)
@@ -24,7 +26,7 @@ void plan_attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k, 
 {
     int64_t rows = tensor_rows(q), kv_rows = tensor_rows(k), d = tensor_cols(q);
     refuse_uneven_heads(x, "attention", q.dims[1], k.dims[1]);
-    double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d) * (a.causal ? 0.5 : 1.0);
+    double flops = 4.0 * attention_pairs(&a, q.dims[0], a.causal) * (double)(q.dims[1] * d);
     PLAN(x, "attention", flops, workspace_attention(q.dims[1], d, a.max_seqlen_q, a.max_seqlen_kv),
          {"out", out, (int)q.dtype, rows, d},
          {"lse", lse, (int)dtype_of_vectors(q.dtype), q.dims[0], q.dims[1]}, {"q", q, ANY, rows, d},
@@ -47,7 +49,7 @@ void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor dv, te
     plan_attention(x, out, lse, q, k, v, a);
     /* four more products with the gradients, one of them a second time over the recomputed scores (counted as
      * useful work: twice the forward) */
-    double flops = 8.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d) * (a.causal ? 0.5 : 1.0);
+    double flops = 8.0 * attention_pairs(&a, q.dims[0], a.causal) * (double)(q.dims[1] * d);
     x->totals.flops -= flops / 2; /* the recomputed forward is not useful work */
     PLAN(x, "attention_backward", flops, 0, {"dq", dq, matrix, rows, d}, {"dk", dk, matrix, kv_rows, d},
          {"dv", dv, matrix, kv_rows, d}, {"dout", dout, matrix, rows, d});
@@ -77,7 +79,7 @@ void plan_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, te
 {
     int64_t rows = tensor_rows(q), d = tensor_cols(q), page_rows = keys.dims[0];
     int64_t n_sequences = tensor_cols(a.cu_seqlens_q) - 1;
-    double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d);
+    double flops = 4.0 * attention_pairs(&a, q.dims[0], false) * (double)(q.dims[1] * d);
     size_t scratch =
         workspace_attention_cached(q.dims[0], n_sequences, q.dims[1], q.dims[2], a.max_seqlen_kv);
     int64_t n_kv_heads = a.n_kv_heads > 0 ? a.n_kv_heads : q.dims[1];

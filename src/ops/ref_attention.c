@@ -19,9 +19,9 @@ static void add_head(tensor t, int64_t row, int64_t head, int64_t i, double valu
 }
 
 /* One query of one head: its row of the stream, its head and that of its keys and values, its sequence and
- * where that begins, and the keys [k0, k0 + n_keys) that it sees. */
+ * where that begins, and the keys k0 + [first, end) that it sees. */
 struct query {
-    int64_t row, head, kv_head, k0, n_keys, sequence, q0;
+    int64_t row, head, kv_head, k0, first, end, sequence, q0;
 };
 
 static double score(struct query q, tensor queries, tensor keys, const struct attention *a, int64_t j)
@@ -57,10 +57,13 @@ static void for_each_query(const struct attention *a, int64_t n_heads, int64_t n
         int64_t q0 = index_at(a->cu_seqlens_q, b), q1 = index_at(a->cu_seqlens_q, b + 1);
         int64_t k0 = index_at(a->cu_seqlens_kv, b), k1 = index_at(a->cu_seqlens_kv, b + 1);
         for (int64_t row = q0; row < q1; row++) {
-            int64_t hidden_future = a->causal ? q1 - 1 - row : 0;
+            int64_t place = row - q0 + (k1 - k0) - (q1 - q0), end = k1 - k0;
+            end = a->causal ? place + 1 : end;
+            end = a->window > 0 && place + a->window + 1 < end ? place + a->window + 1 : end;
+            int64_t first = a->window > 0 && place > a->window ? place - a->window : 0;
             for (int64_t head = 0; head < n_heads; head++) {
                 int64_t kv_head = head / (n_heads / n_kv_heads);
-                visit((struct query){row, head, kv_head, k0, k1 - k0 - hidden_future, b, q0}, context);
+                visit((struct query){row, head, kv_head, k0, first, end, b, q0}, context);
             }
         }
     }
@@ -76,15 +79,15 @@ static void attend(struct query q, void *context)
 {
     struct attention_call *c = context;
     double max = -INFINITY, sum = 0;
-    for (int64_t j = 0; j < q.n_keys; j++) {
+    for (int64_t j = q.first; j < q.end; j++) {
         max = fmax(max, score(q, c->q, c->k, c->a, j));
     }
-    for (int64_t j = 0; j < q.n_keys; j++) {
+    for (int64_t j = q.first; j < q.end; j++) {
         sum += exp(score(q, c->q, c->k, c->a, j) - max);
     }
     double lse = max + log(sum);
     set2(c->lse, q.row, q.head, lse);
-    for (int64_t j = 0; j < q.n_keys; j++) {
+    for (int64_t j = q.first; j < q.end; j++) {
         double keep = probability_factor(c->x, c->a, q, j);
         double p = exp(score(q, c->q, c->k, c->a, j) - lse) * keep;
         if (has_bits(c->a)) {
@@ -113,7 +116,7 @@ static void attend_backward(struct query q, void *context)
     for (int64_t i = 0; i < c->v.dims[2]; i++) {
         dot += get_head(c->dout, q.row, q.head, i) * get_head(c->out, q.row, q.head, i);
     }
-    for (int64_t j = 0; j < q.n_keys; j++) {
+    for (int64_t j = q.first; j < q.end; j++) {
         double p = exp(score(q, c->q, c->k, c->a, j) - lse);
         double keep = !has_bits(c->a)                           ? probability_factor(c->x, c->a, q, j)
                       : attention_bits_get(c->a, element(q, j)) ? dropout_scale(c->a->dropout)

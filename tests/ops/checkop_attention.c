@@ -15,6 +15,7 @@ static struct attention attention_of(const struct checkop_case *c, const tensor 
     }
     a.scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads));
     a.causal = c->shape.causal;
+    a.window = c->shape.window;
     a.alibi_slopes = c->shape.alibi ? p[2] : NULL_TENSOR;
     a.first_head = 1;
     a.bits = c->shape.bits ? p[-1] : NULL_TENSOR;
@@ -184,6 +185,7 @@ RUN(attention_cached)
                           .block_table = t[6],
                           .scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads)),
                           .causal = c->shape.causal,
+                          .window = c->shape.window,
                           .alibi_slopes = c->shape.alibi ? t[7] : NULL_TENSOR,
                           .first_head = 1,
                           .n_kv_heads = c->shape.kv_heads};

@@ -241,14 +241,16 @@ static void set_lengths(struct checkop_case *c, const struct checkop_shape *s)
 
 void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
 {
-    char first[32];
+    char first[32], window[32];
     *c = (struct checkop_case){.shape = *s, .value = -1, .seed = -1, .drop = {s->p, 5}};
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
     snprintf(first, sizeof first, " first=%lld", (long long)s->first);
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
+    snprintf(window, sizeof window, " window=%lld", (long long)s->window);
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
              (long long)s->t, (long long)s->h, (long long)s->f, s->first > 0 ? first : "",
+             s->window > 0 ? window : "",
              s->fp8         ? " fp8"
              : s->int8_rows ? " int8 by int8"
              : s->int8      ? " int8"

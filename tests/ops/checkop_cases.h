@@ -75,6 +75,7 @@ struct checkop_shape {
     bool causal, alibi, strided, plain, shared;
     bool bits;        /* attention leaves and reads bits of dropout, on devices that keep them */
     int64_t kv_heads; /* of attention; 0: as many as heads */
+    int64_t window;   /* of attention; 0: no bound */
     int kind;         /* of a gate, enum gate_function */
     bool adds;        /* the gradient of the residual is added to */
     bool rms;         /* the norm is the RMS norm, behind a sublayer without a bias */

@@ -14,15 +14,22 @@ static int n_timed;
 static bool captures;
 
 /* As the kernels do: matrix instructions want two bytes an element, 64 columns, alignment. */
-int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
-                        int64_t longest, int aligned, int backward)
+int cuda_attention_fits(enum launch_attention_kernel kernel, const struct launch_attention_form *f)
 {
+    bool fits = f->aligned && f->head_size == 64 && f->type != LAUNCH_F32;
     if (kernel == LAUNCH_ATTENTION_CLUSTER) {
-        return backward && aligned && head_size == 64 && type == LAUNCH_F16 && longest > 128 &&
-               longest <= 512;
+        return fits && !f->windowed && f->backward && f->type == LAUNCH_F16 && f->longest > 128 &&
+               f->longest <= 512;
     }
-    return kernel == LAUNCH_ATTENTION_PLAIN ||
-           (kernel == LAUNCH_ATTENTION_MMA && aligned && head_size == 64 && type != LAUNCH_F32);
+    return kernel == LAUNCH_ATTENTION_PLAIN || (kernel == LAUNCH_ATTENTION_MMA && fits);
+}
+
+/* Without a window. */
+static struct attention_candidates candidates_of(enum launch_type type, int64_t head_size, int64_t longest,
+                                                 bool aligned, bool backward, int asked_for)
+{
+    return attention_candidates_of(
+        (struct launch_attention_form){type, head_size, longest, aligned, false, backward}, asked_for);
 }
 
 void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel kernel,
@@ -74,28 +81,23 @@ static void expect_only(struct attention_candidates a, enum launch_attention_ker
 
 static void test_candidates(void)
 {
-    expect_only(attention_candidates_of(LAUNCH_F32, 64, 128, true, false, ATTENTION_ANY),
+    expect_only(candidates_of(LAUNCH_F32, 64, 128, true, false, ATTENTION_ANY), LAUNCH_ATTENTION_PLAIN);
+    expect_only(candidates_of(LAUNCH_BF16, 48, 128, true, false, ATTENTION_ANY), LAUNCH_ATTENTION_PLAIN);
+    expect_only(candidates_of(LAUNCH_BF16, 64, 128, false, true, ATTENTION_ANY), LAUNCH_ATTENTION_PLAIN);
+    expect_only(candidates_of(LAUNCH_BF16, 64, 128, true, true, ATTENTION_ANY), LAUNCH_ATTENTION_MMA);
+    expect_only(candidates_of(LAUNCH_BF16, 64, 128, true, true, LAUNCH_ATTENTION_PLAIN),
                 LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 48, 128, true, false, ATTENTION_ANY),
-                LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 64, 128, false, true, ATTENTION_ANY),
-                LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 64, 128, true, true, ATTENTION_ANY),
+    expect_only(candidates_of(LAUNCH_F32, 64, 128, true, true, LAUNCH_ATTENTION_MMA), LAUNCH_ATTENTION_PLAIN);
+    expect_only(candidates_of(LAUNCH_F16, 64, 128, true, true, ATTENTION_ANY), LAUNCH_ATTENTION_MMA);
+    expect_only(candidates_of(LAUNCH_F16, 64, 513, true, true, ATTENTION_ANY), LAUNCH_ATTENTION_MMA);
+    expect_only(candidates_of(LAUNCH_F16, 64, 512, true, false, LAUNCH_ATTENTION_CLUSTER),
                 LAUNCH_ATTENTION_MMA);
-    expect_only(attention_candidates_of(LAUNCH_BF16, 64, 128, true, true, LAUNCH_ATTENTION_PLAIN),
-                LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_F32, 64, 128, true, true, LAUNCH_ATTENTION_MMA),
-                LAUNCH_ATTENTION_PLAIN);
-    expect_only(attention_candidates_of(LAUNCH_F16, 64, 128, true, true, ATTENTION_ANY),
-                LAUNCH_ATTENTION_MMA);
-    expect_only(attention_candidates_of(LAUNCH_F16, 64, 513, true, true, ATTENTION_ANY),
-                LAUNCH_ATTENTION_MMA);
-    expect_only(attention_candidates_of(LAUNCH_F16, 64, 512, true, false, LAUNCH_ATTENTION_CLUSTER),
-                LAUNCH_ATTENTION_MMA);
-    expect_only(attention_candidates_of(LAUNCH_F16, 64, 512, true, true, LAUNCH_ATTENTION_CLUSTER),
+    expect_only(candidates_of(LAUNCH_F16, 64, 512, true, true, LAUNCH_ATTENTION_CLUSTER),
                 LAUNCH_ATTENTION_CLUSTER);
-    struct attention_candidates two = attention_candidates_of(LAUNCH_F16, 64, 129, true, true, ATTENTION_ANY);
+    struct attention_candidates two = candidates_of(LAUNCH_F16, 64, 129, true, true, ATTENTION_ANY);
     EXPECT(two.n == 2 && attention_is_candidate(&two, LAUNCH_ATTENTION_CLUSTER), "%d candidates", two.n);
+    struct launch_attention_form windowed = {LAUNCH_F16, 64, 129, true, true, true};
+    expect_only(attention_candidates_of(windowed, LAUNCH_ATTENTION_CLUSTER), LAUNCH_ATTENTION_MMA);
 }
 
 static void test_names(void)
@@ -190,6 +192,11 @@ static void test_keys(void)
         &call, &one,
         "gpu\tattention backward fp32, 16 heads of 64, 8192x16 rows, 64 sequences up to 128x8, causal, "
         "slopes, of plain");
+    call.sizes.window = 64;
+    expect_key(&call, &one,
+               "gpu\tattention backward fp32, 16 heads of 64, 8192x16 rows, 64 sequences up to 128x8, "
+               "causal, window "
+               "64, slopes, of plain");
 }
 
 static void keep(struct product_cache *c, const char *key, int form, double micros)

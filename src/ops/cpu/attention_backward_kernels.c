@@ -118,75 +118,90 @@ static inline __attribute__((always_inline)) void two_paired_rows(const struct r
     }
 }
 
+/* A block of queries [i0, i0 + n), and the keys that they see. */
+struct block {
+    int64_t i0, n;
+    struct attention_span seen;
+};
+
 /* Row r of the block; a padding row if r >= n. */
 static struct row row_of(const struct attention_call *c, const struct attention_head *h,
-                         const struct tiles *t, int64_t i0, int64_t r, int64_t n)
+                         const struct tiles *t, const struct block *b, int64_t r)
 {
-    int64_t stream_row = h->q0 + i0 + r, visible = r < n ? attention_visible(c, h, i0 + r) : 0;
+    const struct attention_span seen = b->seen;
+    int64_t stream_row = h->q0 + b->i0 + r, at = r * h->stride;
+    struct attention_span visible = r < b->n ? attention_visible(c->a, b->i0 + r, h->n_q, h->n_k)
+                                             : (struct attention_span){seen.first, seen.first};
     struct row row = {
-        .p = t->p + r * h->stride,
-        .ds = t->ds + r * h->stride,
-        .bits = t->bits + kernel_min(r, n - 1) * attention_bits_stride(h),
+        .p = t->p + at + seen.first,
+        .ds = t->ds + at + seen.first,
+        .bits = t->bits + kernel_min(r, b->n - 1) * attention_bits_stride(h, seen),
         .scale = (float)c->a->scale,
         .keep_scale = c->keep_scale,
         .threshold = c->threshold,
     };
-    if (visible > 0) {
+    if (visible.end > visible.first) {
         row.lse = ((const float *)c->lse.data)[stream_row * c->n_heads + h->index];
         row.delta = dot(c->dout, c->out, h->index, stream_row);
     }
-    attention_mask(row.p, visible, h->padded_k, row.scale, h->slope);
-    memset(row.ds + visible, 0, (size_t)(h->padded_k - visible) * sizeof(float));
+    attention_mask(t->p + at, visible, seen, row.scale, h->slope);
+    memset(row.ds, 0, (size_t)(visible.first - seen.first) * sizeof(float));
+    memset(t->ds + at + visible.end, 0, (size_t)(seen.end - visible.end) * sizeof(float));
     return row;
 }
 
 /* Computes p and ds from scores and dP, as words for the products that follow. */
 static void softmax_backward(const struct attention_call *c, const struct attention_head *h,
-                             const struct tiles *t, int64_t i0, int64_t n)
+                             const struct tiles *t, const struct block *block)
 {
-    for (int64_t r = 0; r < n; r += 2) {
-        attention_ask_for(c->out, h->index, h->q0 + i0 + kernel_min(r + ROWS_AHEAD, n - 1));
-        attention_ask_for(c->out, h->index, h->q0 + i0 + kernel_min(r + ROWS_AHEAD + 1, n - 1));
-        struct row a = row_of(c, h, t, i0, r, n), b = row_of(c, h, t, i0, r + 1, n);
-        float *p_across = t->p_across + r / 2 * h->stride, *ds_across = t->ds_across + r / 2 * h->stride;
+    int64_t first = block->seen.first, n_seen = block->seen.end - first, last = block->n - 1;
+    for (int64_t r = 0; r <= last; r += 2) {
+        attention_ask_for(c->out, h->index, h->q0 + block->i0 + kernel_min(r + ROWS_AHEAD, last));
+        attention_ask_for(c->out, h->index, h->q0 + block->i0 + kernel_min(r + ROWS_AHEAD + 1, last));
+        struct row a = row_of(c, h, t, block, r), b = row_of(c, h, t, block, r + 1);
+        float *p_across = t->p_across + r / 2 * h->stride + first;
+        float *ds_across = t->ds_across + r / 2 * h->stride + first;
         if (TILE_PAIRS && c->pairs && c->threshold != 0) {
-            two_paired_rows(&a, &b, p_across, ds_across, h->padded_k, true);
+            two_paired_rows(&a, &b, p_across, ds_across, n_seen, true);
         } else if (TILE_PAIRS && c->pairs) {
-            two_paired_rows(&a, &b, p_across, ds_across, h->padded_k, false);
+            two_paired_rows(&a, &b, p_across, ds_across, n_seen, false);
         } else if (c->threshold != 0) {
-            two_rows(&a, &b, h->padded_k, true);
+            two_rows(&a, &b, n_seen, true);
         } else {
-            two_rows(&a, &b, h->padded_k, false);
+            two_rows(&a, &b, n_seen, false);
         }
     }
 }
 
-/* Adds to the gradients of keys and values, or with `first` assigns them. */
+/* Adds to the gradients of the keys and values that the block sees. */
 static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
-                        int64_t i0, int64_t n, bool first)
+                        int64_t i0, int64_t n)
 {
+    const struct block b = {i0, n, attention_seen(c, h, i0, n)};
     int64_t m = kernel_round_up(n, TILE_ROWS), stride = h->stride, width = c->width, row0 = h->q0 + i0;
     int64_t head_words = attention_words(c, c->head_size), query_words = attention_words(c, n);
+    int64_t first = b.seen.first, n_seen = b.seen.end - first;
     attention_load_along(t->q, c, c->q, h->index, row0, n, m);
     attention_load_along(t->dout, c, c->dout, h->index, row0, n, m);
-    tile_product(t->p, stride, (struct tile_left){t->q, c->row_words, 1}, t->keys_t, stride, m, h->padded_k,
-                 head_words, false, c->pairs);
-    tile_product(t->ds, stride, (struct tile_left){t->dout, c->row_words, 1}, t->values_t, stride, m,
-                 h->padded_k, head_words, false, c->pairs);
+    tile_product(t->p + first, stride, (struct tile_left){t->q, c->row_words, 1}, t->keys_t + first, stride,
+                 m, n_seen, head_words, false, c->pairs);
+    tile_product(t->ds + first, stride, (struct tile_left){t->dout, c->row_words, 1}, t->values_t + first,
+                 stride, m, n_seen, head_words, false, c->pairs);
     if (c->threshold != 0) {
-        attention_draw(t->bits, c, h, row0, n);
+        attention_draw(t->bits, c, h, b.seen, row0, n);
     }
-    softmax_backward(c, h, t, i0, n);
+    softmax_backward(c, h, t, &b);
     if (c->pairs) {
         attention_pair_across(t->q_across, c, t->q, m);
         attention_pair_across(t->dout_across, c, t->dout, m);
     }
-    tile_product(t->dv, width, (struct tile_left){t->p_across, 1, stride}, t->dout_across, width, h->padded_k,
-                 width, query_words, !first, c->pairs);
-    tile_product(t->dk, width, (struct tile_left){t->ds_across, 1, stride}, t->q_across, width, h->padded_k,
-                 width, query_words, !first, c->pairs);
-    tile_product(t->dq, width, (struct tile_left){t->ds, stride, 1}, t->keys_across, width, m, width,
-                 attention_words(c, h->n_k), false, c->pairs);
+    tile_product(t->dv + first * width, width, (struct tile_left){t->p_across + first, 1, stride},
+                 t->dout_across, width, n_seen, width, query_words, true, c->pairs);
+    tile_product(t->dk + first * width, width, (struct tile_left){t->ds_across + first, 1, stride},
+                 t->q_across, width, n_seen, width, query_words, true, c->pairs);
+    tile_product(t->dq, width, (struct tile_left){t->ds + first, stride, 1},
+                 t->keys_across + attention_words(c, first) * width, width, m, width,
+                 attention_words(c, kernel_min(b.seen.end, h->n_k) - first), false, c->pairs);
     for (int64_t r = 0; r < n; r++) {
         attention_store(c->dq, h->index, row0 + r, t->dq + r * width, 1.0f);
     }
@@ -206,14 +221,12 @@ static void attention_item(const void *context, int64_t item, void *lane)
     if (c->pairs) {
         attention_pair_across(t.keys_across, c, t.keys, h.padded_k);
     }
-    if (h.n_q == 0) {
-        memset(t.dk, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
-        memset(t.dv, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
-    }
+    memset(t.dk, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
+    memset(t.dv, 0, (size_t)(h.padded_k * c->width) * sizeof(float));
     for (int64_t member = 0; member < c->group; member++) {
         struct attention_head of = attention_head_of(c, item * c->group + member);
         for (int64_t i = 0; i < h.n_q; i += QUERY_BLOCK) {
-            query_block(c, &of, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i), member == 0 && i == 0);
+            query_block(c, &of, &t, i, kernel_min(QUERY_BLOCK, h.n_q - i));
         }
     }
     for (int64_t r = 0; r < h.n_k; r++) {

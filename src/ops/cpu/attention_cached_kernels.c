@@ -86,17 +86,17 @@ struct cached_call {
 /* Up to QUERIES queries of a head. */
 struct block {
     int64_t head, kv_head;
-    int64_t row, n;       /* rows of the stream */
-    int64_t n_keys;       /* keys that the last query sees */
-    const int32_t *pages; /* pages of the sequence */
+    int64_t row, n;             /* rows of the stream */
+    int64_t n_before, n_q, n_k; /* queries of the sequence before these, all of them, and its keys */
+    int64_t first, n_keys;      /* the first key that the first query sees; keys up to the last one's last */
+    const int32_t *pages;       /* pages of the sequence */
     float slope;
 };
 
-/* Keys that query i of a block sees: the first ones. */
-static int64_t visible(const struct cached_call *c, const struct block *b, int64_t i)
+/* The keys that query i of a block sees. */
+static struct attention_span visible(const struct cached_call *c, const struct block *b, int64_t i)
 {
-    int64_t n = b->n_keys - (c->a->causal ? b->n - 1 - i : 0);
-    return n < 0 ? 0 : n;
+    return attention_visible(c->a, b->n_before + i, b->n_q, b->n_k);
 }
 
 static struct block block_of(const struct cached_call *c, int64_t index)
@@ -110,13 +110,17 @@ static struct block block_of(const struct cached_call *c, int64_t index)
     const int32_t *q = (const int32_t *)c->a->cu_seqlens_q.data + low,
                   *k = (const int32_t *)c->a->cu_seqlens_kv.data + low;
     int64_t first = (number - c->starts[low]) * QUERIES, n = kernel_min(QUERIES, q[1] - q[0] - first);
-    int64_t hidden = c->a->causal ? q[1] - q[0] - first - n : 0;
+    int64_t n_q = q[1] - q[0], n_k = k[1] - k[0];
     return (struct block){
         .head = head,
         .kv_head = head / (c->n_heads / c->n_kv_heads),
         .row = q[0] + first,
         .n = n,
-        .n_keys = k[1] - k[0] > hidden ? k[1] - k[0] - hidden : 0,
+        .n_before = first,
+        .n_q = n_q,
+        .n_k = n_k,
+        .first = attention_visible(c->a, first, n_q, n_k).first,
+        .n_keys = attention_visible(c->a, first + n - 1, n_q, n_k).end,
         .pages = (const int32_t *)c->a->block_table.data + low * c->table_width,
         .slope = tensor_is_null(c->a->alibi_slopes) ? 0.0f : ((const float *)c->a->alibi_slopes.data)[head]};
 }
@@ -178,14 +182,13 @@ static inline __attribute__((always_inline)) void page_scores(float *scores, con
     }
 }
 
-/* o[i, column ..] = sum_j p[i, j] v[j, column ..] over n_keys keys of a range, n_vectors vectors of
- * columns. */
+/* o[i, column ..] = sum_j p[i, j] v[j, column ..] over keys of a range, n_vectors vectors of columns. */
 static inline __attribute__((always_inline)) void
 add_values(float *o, int64_t o_stride, const float *p, const struct cached_call *c, const char *const *pages,
-           int64_t n_keys, int64_t column, const int n, const int n_vectors, const bool is_bf16)
+           struct attention_span keys, int64_t column, const int n, const int n_vectors, const bool is_bf16)
 {
     tile_vector sum[QUERIES][COLUMN_VECTORS] = {0};
-    for (int64_t j = 0; j < n_keys; j++) {
+    for (int64_t j = keys.first; j < keys.end; j++) {
         int64_t row = j % PAGE * c->head_size + column;
 #pragma GCC unroll 4
         for (int v = 0; v < n_vectors; v++) {
@@ -207,11 +210,11 @@ add_values(float *o, int64_t o_stride, const float *p, const struct cached_call 
 
 /* Columns that do not fill a vector, one by one. */
 static void add_value_column(float *o, int64_t o_stride, const float *p, const struct cached_call *c,
-                             const char *const *pages, int64_t n_keys, int64_t column, int n)
+                             const char *const *pages, struct attention_span keys, int64_t column, int n)
 {
     for (int i = 0; i < n; i++) {
         float sum = 0;
-        for (int64_t j = 0; j < n_keys; j++) {
+        for (int64_t j = keys.first; j < keys.end; j++) {
             int64_t at = j % PAGE * c->head_size + column;
             sum += p[i * RANGE + j] * (c->dtype == DTYPE_BF16
                                            ? bf16_to_f32(((const uint16_t *)pages[j / PAGE])[at])
@@ -221,47 +224,52 @@ static void add_value_column(float *o, int64_t o_stride, const float *p, const s
     }
 }
 
-static inline __attribute__((always_inline)) void range_values(float *o, int64_t o_stride, const float *p,
-                                                               const struct cached_call *c,
-                                                               const char *const *pages, int64_t n_keys,
-                                                               const int n, const bool is_bf16)
+static inline __attribute__((always_inline)) void
+range_values(float *o, int64_t o_stride, const float *p, const struct cached_call *c,
+             const char *const *pages, struct attention_span keys, const int n, const bool is_bf16)
 {
     int64_t column = 0;
     for (; column + COLUMN_VECTORS * TILE_VECTOR <= c->head_size; column += COLUMN_VECTORS * TILE_VECTOR) {
-        add_values(o, o_stride, p, c, pages, n_keys, column, n, COLUMN_VECTORS, is_bf16);
+        add_values(o, o_stride, p, c, pages, keys, column, n, COLUMN_VECTORS, is_bf16);
     }
     for (; column + TILE_VECTOR <= c->head_size; column += TILE_VECTOR) {
-        add_values(o, o_stride, p, c, pages, n_keys, column, n, 1, is_bf16);
+        add_values(o, o_stride, p, c, pages, keys, column, n, 1, is_bf16);
     }
     for (; column < c->head_size; column++) {
-        add_value_column(o, o_stride, p, c, pages, n_keys, column, n);
+        add_value_column(o, o_stride, p, c, pages, keys, column, n);
     }
 }
 
-/* s = e^(s - max) of a range's scores, key j of which is `behind` places past the query, leaves max and
- * the sum. Slopes times these small distances lose fewer bits than slopes times places, and give the same
- * softmax. */
-static void softmax_range(float *s, int64_t n_visible, int64_t behind, float scale, float slope, float *max,
-                          float *sum)
+static void hide(float *s, struct attention_span seen, float value)
+{
+    for (int64_t j = 0; j < seen.first; j++) {
+        s[j] = value;
+    }
+    for (int64_t j = seen.end; j < RANGE; j++) {
+        s[j] = value;
+    }
+}
+
+/* s = e^(s - max) of the scores that are seen of a range, key j of which is `behind` places past the query,
+ * leaves max and the sum. Slopes times these small distances lose fewer bits than slopes times places, and
+ * give the same softmax. */
+static void softmax_range(float *s, struct attention_span seen, int64_t behind, float scale, float slope,
+                          float *max, float *sum)
 {
     float most = -INFINITY;
     tile_vector total = {0};
 #pragma omp simd reduction(max : most)
-    for (int j = 0; j < (int)n_visible; j++) {
+    for (int j = (int)seen.first; j < (int)seen.end; j++) {
         s[j] = scale * s[j] + slope * (float)(behind + j);
         most = s[j] > most ? s[j] : most;
     }
-    for (int64_t j = n_visible; j < RANGE; j++) {
-        s[j] = -INFINITY;
-    }
+    hide(s, seen, -INFINITY);
     for (int64_t j = 0; j < RANGE; j += TILE_VECTOR) {
         tile_vector e = tile_exp2((tile_load(s + j) - most) * VMATH_LOG2_E);
         *tile_at(s + j) = e;
         total += e;
     }
-    for (int64_t j = n_visible; j < RANGE; j++) { /* the smallest power of two is no zero */
-        s[j] = 0;
-    }
+    hide(s, seen, 0); /* the smallest power of two is no zero */
     *max = most;
     *sum = tile_sum(total);
 }
@@ -278,15 +286,16 @@ static int64_t place_of(const struct cached_call *c, const struct block *b, int6
 }
 
 /* Partial results [n, n_ranges, head_size + 2] of n queries, a constant, with keys [first, first + n_keys),
- * by way of their scores. */
+ * by way of their scores.  Pages in front of all windows are not read. */
 static inline __attribute__((always_inline)) void range_of(float *partial, float *scores, const float *q,
                                                            const struct cached_call *c, const struct block *b,
                                                            int64_t first, int64_t n_keys, const int n,
                                                            const bool is_bf16)
 {
     const char *pages[RANGE / PAGE];
-    int64_t stride = c->n_ranges * (c->head_size + 2);
-    for (int64_t k = 0; k * PAGE < n_keys; k++) {
+    int64_t stride = c->n_ranges * (c->head_size + 2),
+            begin = b->first > first ? (b->first - first) / PAGE : 0;
+    for (int64_t k = begin; k * PAGE < n_keys; k++) {
         int64_t at = place_of(c, b, first + k * PAGE);
         int64_t behind = place_of(c, b, first + kernel_min((k + 1) * PAGE, n_keys - 1));
         struct ahead ahead = {c->keys + behind, c->values + at};
@@ -294,17 +303,20 @@ static inline __attribute__((always_inline)) void range_of(float *partial, float
         page_scores(scores + k * PAGE, q, c->head_size, c->keys + at, &ahead, n, is_bf16);
     }
     for (int i = 0; i < n; i++) {
-        int64_t seen = kernel_min(visible(c, b, i) - first, n_keys);
+        struct attention_span all = visible(c, b, i);
+        struct attention_span seen = {all.first > first ? all.first - first : 0,
+                                      kernel_min(all.end - first, n_keys)};
         float *to = partial + i * stride + c->head_size;
-        if (seen > 0) {
-            softmax_range(scores + i * RANGE, seen, first + 1 - visible(c, b, i), (float)c->a->scale,
-                          b->slope, to, to + 1);
+        if (seen.end > seen.first) {
+            softmax_range(scores + i * RANGE, seen, first + 1 - all.end, (float)c->a->scale, b->slope, to,
+                          to + 1);
         } else {
             memset(scores + i * RANGE, 0, RANGE * sizeof *scores);
             to[0] = -INFINITY, to[1] = 0;
         }
     }
-    range_values(partial, stride, scores, c, pages, n_keys, n, is_bf16);
+    range_values(partial, stride, scores, c, pages, (struct attention_span){begin * PAGE, n_keys}, n,
+                 is_bf16);
 }
 
 #define RANGE_OF_N(n)                                                                                        \
@@ -354,17 +366,18 @@ static void store_row(const struct cached_call *c, int64_t row, int64_t head, co
 /* Adds the partial results of the ranges that a query sees, in their order, into the first. */
 static void join(const struct cached_call *c, const struct block *b, int64_t i, float *partial)
 {
-    int64_t size = c->head_size + 2, n = kernel_blocks(visible(c, b, i), RANGE);
+    struct attention_span seen = visible(c, b, i);
+    int64_t size = c->head_size + 2, begin = seen.first / RANGE, n = kernel_blocks(seen.end, RANGE);
     float most = -INFINITY, sum = 0;
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = begin; r < n; r++) {
         float max = partial[r * size + c->head_size];
         most = max > most ? max : most;
     }
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = begin; r < n; r++) {
         float *from = partial + r * size, factor = vmath_exp(from[c->head_size] - most);
         sum += factor * from[c->head_size + 1];
         for (int64_t d = 0; d < c->head_size; d++) {
-            partial[d] = r == 0 ? factor * from[d] : partial[d] + factor * from[d];
+            partial[d] = r == begin ? factor * from[d] : partial[d] + factor * from[d];
         }
     }
     if (n == 0) {
@@ -387,7 +400,7 @@ static void whole_item(const void *context, int64_t item, void *lane)
     struct block b = block_of(c, item);
     float *scores = lane, *q = scores + QUERIES * RANGE, *partial = q + QUERIES * c->head_size;
     load_queries(q, c, &b);
-    for (int64_t r = 0; r * RANGE < b.n_keys; r++) {
+    for (int64_t r = b.first / RANGE; r * RANGE < b.n_keys; r++) {
         compute_range(partial + r * (c->head_size + 2), scores, q, c, &b, r);
     }
     for (int64_t i = 0; i < b.n; i++) {
@@ -407,7 +420,7 @@ static void range_item(const void *context, int64_t item, void *lane)
     struct block b = block_of(c, item / c->n_ranges);
     float *scores = lane, *q = scores + QUERIES * RANGE;
     int64_t range = item % c->n_ranges;
-    if (range * RANGE < b.n_keys) {
+    if (range >= b.first / RANGE && range * RANGE < b.n_keys) {
         load_queries(q, c, &b);
         compute_range(apart_of(c, &b) + range * (c->head_size + 2), scores, q, c, &b, range);
     }

@@ -34,8 +34,8 @@ static struct tiles carve(const struct attention_call *c, int64_t padded_k, void
     return t;
 }
 
-/* The largest score among the visible keys of a row; 0 if no key is visible. */
-static float row_maximum(const float *s, int64_t visible, int64_t padded)
+/* The largest of a row of scores; 0 if no key is visible. */
+static float row_maximum(const float *s, bool sees_none, int64_t padded)
 {
     float max = -INFINITY;
     int64_t n = padded / TILE_COLS * TILE_COLS;
@@ -43,7 +43,7 @@ static float row_maximum(const float *s, int64_t visible, int64_t padded)
     for (int64_t j = 0; j < n; j++) {
         max = s[j] > max ? s[j] : max;
     }
-    return visible == 0 ? 0.0f : max;
+    return sees_none ? 0.0f : max;
 }
 
 /* s = e^(scale (s - max)), then dropout, as words for the product with the values; returns the sum before
@@ -83,26 +83,31 @@ static float softmax(const struct attention_call *c, float *s, const uint16_t *b
 static void query_block(const struct attention_call *c, const struct attention_head *h, const struct tiles *t,
                         int64_t i0, int64_t n)
 {
-    int64_t m = kernel_round_up(n, TILE_ROWS), bits_stride = attention_bits_stride(h);
-    float factor[QUERY_BLOCK];
+    const struct attention_span seen = attention_seen(c, h, i0, n);
+    int64_t m = kernel_round_up(n, TILE_ROWS), bits_stride = attention_bits_stride(h, seen);
+    int64_t n_seen = seen.end - seen.first,
+            words = attention_words(c, kernel_min(seen.end, h->n_k) - seen.first);
+    float factor[QUERY_BLOCK], *scores = t->scores + seen.first;
     attention_load_along(t->q, c, c->q, h->index, h->q0 + i0, n, m);
-    tile_product(t->scores, h->stride, (struct tile_left){t->q, c->row_words, 1}, t->keys, h->stride, m,
-                 h->padded_k, attention_words(c, c->head_size), false, c->pairs);
+    tile_product(scores, h->stride, (struct tile_left){t->q, c->row_words, 1}, t->keys + seen.first,
+                 h->stride, m, n_seen, attention_words(c, c->head_size), false, c->pairs);
     if (c->threshold != 0) {
-        attention_draw(t->bits, c, h, h->q0 + i0, n);
+        attention_draw(t->bits, c, h, seen, h->q0 + i0, n);
     }
     for (int64_t r = 0; r < n; r++) {
-        float *s = t->scores + r * h->stride;
-        int64_t visible = attention_visible(c, h, i0 + r);
-        attention_mask(s, visible, h->padded_k, (float)c->a->scale, h->slope);
-        float max = row_maximum(s, visible, h->padded_k);
-        float sum = softmax(c, s, t->bits + r * bits_stride, h->padded_k, max);
-        factor[r] = visible == 0 ? 0.0f : c->keep_scale / sum;
+        float *s = scores + r * h->stride;
+        struct attention_span visible = attention_visible(c->a, i0 + r, h->n_q, h->n_k);
+        bool sees_none = visible.first == visible.end;
+        attention_mask(t->scores + r * h->stride, visible, seen, (float)c->a->scale, h->slope);
+        float max = row_maximum(s, sees_none, n_seen);
+        float sum = softmax(c, s, t->bits + r * bits_stride, n_seen, max);
+        factor[r] = sees_none ? 0.0f : c->keep_scale / sum;
         ((float *)c->lse.data)[(h->q0 + i0 + r) * c->n_heads + h->index] =
-            visible == 0 ? -INFINITY : (float)c->a->scale * max + logf(sum);
+            sees_none ? -INFINITY : (float)c->a->scale * max + logf(sum);
     }
-    tile_product(t->o, c->width, (struct tile_left){t->scores, h->stride, 1}, t->values, c->width, m,
-                 c->width, attention_words(c, h->n_k), false, c->pairs);
+    tile_product(t->o, c->width, (struct tile_left){scores, h->stride, 1},
+                 t->values + attention_words(c, seen.first) * c->width, c->width, m, c->width, words, false,
+                 c->pairs);
     for (int64_t r = 0; r < n; r++) {
         attention_store(c->out, h->index, h->q0 + i0 + r, t->o + r * c->width, factor[r]);
     }

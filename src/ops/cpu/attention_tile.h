@@ -118,25 +118,45 @@ static inline struct attention_head attention_head_of(const struct attention_cal
     return h;
 }
 
-/* The number of keys that query i of the sequence sees; they are the first ones. */
-static inline int64_t attention_visible(const struct attention_call *c, const struct attention_head *h,
-                                        int64_t i)
+/* Keys [first, end) of a sequence. */
+struct attention_span {
+    int64_t first, end;
+};
+
+/* The keys that query i of n_q sees, of n_k. */
+static inline struct attention_span attention_visible(const struct attention *a, int64_t i, int64_t n_q,
+                                                      int64_t n_k)
 {
-    int64_t n = h->n_k - (c->a->causal ? h->n_q - 1 - i : 0);
-    return n < 0 ? 0 : n;
+    int64_t place = i + n_k - n_q, w = a->window, end = a->causal ? place + 1 : n_k;
+    end = w > 0 ? kernel_min(end, place + w + 1) : end;
+    end = end < 0 ? 0 : end;
+    return (struct attention_span){w > 0 && place > w ? kernel_min(place - w, end) : 0, end};
 }
 
-/* Adds the slope to a row of scores, in units of the scale, and gives keys that are not visible no
- * probability. */
-static inline void attention_mask(float *s, int64_t visible, int64_t padded, float scale, float slope)
+/* The keys that some of the queries [i, i + n) see, in full tiles: blocks outside are skipped. */
+static inline struct attention_span attention_seen(const struct attention_call *c,
+                                                   const struct attention_head *h, int64_t i, int64_t n)
+{
+    int64_t first = attention_visible(c->a, i, h->n_q, h->n_k).first;
+    int64_t end = attention_visible(c->a, i + n - 1, h->n_q, h->n_k).end;
+    return (struct attention_span){first / TILE_COLS * TILE_COLS, kernel_round_up(end, TILE_COLS)};
+}
+
+/* Adds the slope to a row of scores, in units of the scale, and gives keys of the computed ones that are not
+ * visible no probability. */
+static inline void attention_mask(float *s, struct attention_span visible, struct attention_span computed,
+                                  float scale, float slope)
 {
     if (slope != 0.0f) {
 #pragma omp simd
-        for (int j = 0; j < (int)visible; j++) {
+        for (int j = (int)visible.first; j < (int)visible.end; j++) {
             s[j] += slope / scale * (float)j;
         }
     }
-    for (int64_t j = visible; j < padded; j++) {
+    for (int64_t j = computed.first; j < visible.first; j++) {
+        s[j] = -INFINITY;
+    }
+    for (int64_t j = visible.end; j < computed.end; j++) {
         s[j] = -INFINITY;
     }
 }
@@ -222,19 +242,21 @@ static inline void attention_store(tensor t, int64_t head, int64_t row, const fl
     }
 }
 
-/* The 16-bit numbers of the probabilities of `rows` queries from row `first` of the stream; the stride is
- * attention_bits_stride. */
-static inline int64_t attention_bits_stride(const struct attention_head *h)
+/* The 16-bit numbers of the probabilities of `rows` queries from row `first` of the stream and the computed
+ * keys, side by side; the stride is attention_bits_stride. */
+static inline int64_t attention_bits_stride(const struct attention_head *h, struct attention_span computed)
 {
-    return kernel_round_up(h->n_k, DROPOUT_COLUMNS);
+    return kernel_round_up(kernel_min(computed.end, h->n_k) - computed.first, DROPOUT_COLUMNS);
 }
 
 static inline void attention_draw(uint16_t *bits, const struct attention_call *c,
-                                  const struct attention_head *h, int64_t first, int64_t rows)
+                                  const struct attention_head *h, struct attention_span computed,
+                                  int64_t first, int64_t rows)
 {
-    struct dropout_bits d = {
-        c->key, c->a->dropout.site, (uint32_t)(c->a->first_head + h->index) * (65536 / DROPOUT_COLUMNS),
-        kernel_blocks(h->n_k, DROPOUT_COLUMNS), (const int32_t *)c->a->row_keys.data + 2 * first};
+    int64_t column = (c->a->first_head + h->index) * 65536 + computed.first;
+    struct dropout_bits d = {c->key, c->a->dropout.site, (uint32_t)(column / DROPOUT_COLUMNS),
+                             attention_bits_stride(h, computed) / DROPOUT_COLUMNS,
+                             (const int32_t *)c->a->row_keys.data + 2 * first};
     dropout_bits(bits, d, rows);
 }
 

@@ -80,19 +80,16 @@ bool attention_is_aligned(const struct attention_call *c)
     return aligned;
 }
 
-struct attention_candidates attention_candidates_of(enum launch_type type, int64_t head_size, int64_t longest,
-                                                    bool aligned, bool backward, int asked_for)
+struct attention_candidates attention_candidates_of(struct launch_attention_form form, int asked_for)
 {
     struct attention_candidates a = {1, {LAUNCH_ATTENTION_PLAIN}};
-    if (asked_for != ATTENTION_ANY && cuda_attention_fits((enum launch_attention_kernel)asked_for, type,
-                                                          head_size, longest, aligned, backward)) {
+    if (asked_for != ATTENTION_ANY && cuda_attention_fits((enum launch_attention_kernel)asked_for, &form)) {
         a.kernels[0] = (enum launch_attention_kernel)asked_for;
         return a;
     }
     int n = 0;
     for (int i = LAUNCH_ATTENTION_PLAIN + 1; i < LAUNCH_ATTENTION_KERNELS; i++) {
-        if (cuda_attention_fits((enum launch_attention_kernel)i, type, head_size, longest, aligned,
-                                backward)) {
+        if (cuda_attention_fits((enum launch_attention_kernel)i, &form)) {
             a.kernels[n++] = (enum launch_attention_kernel)i;
         }
     }
@@ -115,18 +112,21 @@ void attention_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struc
                    const struct attention_candidates *a)
 {
     const struct launch_attention *s = &c->sizes;
-    char names[NAMES_BYTES], groups[GROUPS_BYTES] = "";
+    char names[NAMES_BYTES], groups[GROUPS_BYTES] = "", window[GROUPS_BYTES] = "";
     join_names(names, a, " ");
+    if (s->window > 0) {
+        snprintf(window, sizeof window, ", window %d", s->window);
+    }
     if (s->n_kv_heads != s->n_heads) {
         snprintf(groups, sizeof groups, " that share %lld", (long long)s->n_kv_heads);
     }
     snprintf(key, PRODUCT_KEY_BYTES,
              "%s\tattention %s %s, %lld heads of %lld%s, %lldx%lld rows, %lld sequences up to "
-             "%lldx%lld%s%s%s%s%s%s, of %s",
+             "%lldx%lld%s%s%s%s%s%s%s, of %s",
              machine, c->backward ? "backward" : "forward", TYPES[c->type], (long long)s->n_heads,
              (long long)s->head_size, groups, (long long)s->n_rows_q, (long long)s->n_rows_kv,
              (long long)s->n_sequences, (long long)s->max_seqlen_q, (long long)s->max_seqlen_kv,
-             s->causal ? ", causal" : "", s->slopes != NULL ? ", slopes" : "",
+             s->causal ? ", causal" : "", window, s->slopes != NULL ? ", slopes" : "",
              s->dropout.threshold > 0 ? ", dropout" : "", s->bits != NULL ? ", bits" : "",
              c->rows.dbias != NULL ? ", sums" : "", attention_is_aligned(c) ? ", aligned" : "", names);
 }
@@ -216,9 +216,11 @@ static void list_candidates(struct text *t, int64_t head_size, int asked_for)
     for (int type = 0; type < N_TYPES; type++) {
         struct attention_candidates a;
         char forward[NAMES_BYTES], backward[NAMES_BYTES];
-        a = attention_candidates_of((enum launch_type)type, head_size, longest, true, false, asked_for);
+        struct launch_attention_form form = {(enum launch_type)type, head_size, longest, .aligned = true};
+        a = attention_candidates_of(form, asked_for);
         join_names(forward, &a, " or ");
-        a = attention_candidates_of((enum launch_type)type, head_size, longest, true, true, asked_for);
+        form.backward = true;
+        a = attention_candidates_of(form, asked_for);
         join_names(backward, &a, " or ");
         add(t, "%s%s %s", type > 0 ? ", " : "", TYPES[type], forward);
         if (strcmp(forward, backward) != 0) {

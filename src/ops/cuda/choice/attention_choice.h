@@ -38,8 +38,7 @@ bool attention_is_aligned(const struct attention_call *c);
 
 /* The kernel that was asked for where it fits; else those that fit, without the plain one if there is
  * another. */
-struct attention_candidates attention_candidates_of(enum launch_type type, int64_t head_size, int64_t longest,
-                                                    bool aligned, bool backward, int asked_for);
+struct attention_candidates attention_candidates_of(struct launch_attention_form form, int asked_for);
 bool attention_is_candidate(const struct attention_candidates *a, int kernel);
 
 /* Names the shape of a call, with the kernels that competed: another build may have others. */

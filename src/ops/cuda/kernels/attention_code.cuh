@@ -119,11 +119,31 @@ __device__ static inline void clear_outside_keys(const launch_attention &a, laun
     clear_outside<E>(a, tensors, a.cu_kv + a.n_sequences, a.n_rows_kv, heads * (int)a.head_size);
 }
 
-/* The number of keys that a query of the sequence sees. */
+/* The end of the keys that a query of the sequence sees: the number of them where there is no window. */
 __device__ static inline int64_t visible_keys(const launch_attention &a, const place &p, int64_t query)
 {
-    int64_t n = a.causal ? query + 1 + p.n_k - p.n_q : p.n_k;
+    int64_t at = query + p.n_k - p.n_q, n = a.causal ? at + 1 : p.n_k;
+    n = a.window > 0 && at + a.window + 1 < n ? at + a.window + 1 : n;
     return n < 0 ? 0 : n;
+}
+
+/* The first key that a query of the sequence sees. */
+__device__ static inline int64_t first_key(const launch_attention &a, const place &p, int64_t query)
+{
+    int64_t n = query + p.n_k - p.n_q - a.window;
+    return a.window > 0 && n > 0 ? n : 0;
+}
+
+/* The queries [first, end) that see some of the keys [key, key + n). */
+struct query_span {
+    int first, end;
+};
+
+__device__ static inline query_span seeing_queries(const launch_attention &a, const place &p, int key, int n)
+{
+    int at = key + p.n_q - p.n_k, first = a.causal ? at : a.window > 0 ? at - a.window : 0;
+    int end = a.window > 0 && at + n + a.window < p.n_q ? at + n + a.window : p.n_q;
+    return query_span{first < 0 ? 0 : first, end < 0 ? 0 : end};
 }
 
 static inline dim3 attention_grid(const launch_attention *a, int64_t longest, int tile)
@@ -162,7 +182,10 @@ static const float LOG2_E = 1.44269504088896340736f, LN_2 = 0.693147180559945309
 struct score_rule {
     float scale, slope;
     int n_k, reach; /* query i sees keys below min(n_k, i + reach) */
+    int back;       /* and from i - back on */
 };
+
+static const int NO_BOUND = 1 << 30;
 
 __device__ static inline score_rule score_rule_of(const launch_attention &a, const place &p)
 {
@@ -170,13 +193,16 @@ __device__ static inline score_rule score_rule_of(const launch_attention &a, con
     s.scale = a.scale * LOG2_E;
     s.slope = a.slopes == NULL ? 0.0f : a.slopes[p.head] * LOG2_E;
     s.n_k = p.n_k;
-    s.reach = a.causal ? p.n_k - p.n_q + 1 : p.n_k;
+    s.reach = a.causal ? p.n_k - p.n_q + 1 : a.window > 0 ? p.n_k - p.n_q + a.window + 1 : p.n_k;
+    s.back = a.window > 0 ? a.window - (p.n_k - p.n_q) : NO_BOUND;
     return s;
 }
 
 __device__ static inline float score_of(const score_rule &s, int query, int key, float product)
 {
-    return key < s.n_k && key < query + s.reach ? s.scale * product + s.slope * (float)key : -INFINITY;
+    return key < s.n_k && key < query + s.reach && key >= query - s.back
+               ? s.scale * product + s.slope * (float)key
+               : -INFINITY;
 }
 
 /* Turns N adjacent squares of products into scores; rows are queries and columns keys, or the other way
@@ -185,8 +211,9 @@ __device__ static inline float score_of(const score_rule &s, int query, int key,
 template <bool KEYS_ARE_ROWS, int N>
 __device__ static inline float score_squares(square *squares, const score_rule &rule, int query, int key)
 {
-    int end = key + (KEYS_ARE_ROWS ? SIDE : N * SIDE);
-    if (rule.slope == 0.0f && rule.scale > 0.0f && end <= rule.n_k && end <= query + rule.reach) {
+    int end = key + (KEYS_ARE_ROWS ? SIDE : N * SIDE), last = query + (KEYS_ARE_ROWS ? N * SIDE : SIDE) - 1;
+    if (rule.slope == 0.0f && rule.scale > 0.0f && end <= rule.n_k && end <= query + rule.reach &&
+        key >= last - rule.back) {
         return rule.scale;
     }
     UNROLL

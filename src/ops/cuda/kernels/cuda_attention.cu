@@ -49,6 +49,17 @@ __device__ static void store_tile(launch_rows rows, tile t, int64_t head, int64_
     }
 }
 
+/* Keys [first, end) of the tiles that some query of a tile sees, the first one in full tiles. */
+struct key_span {
+    int64_t first, end;
+};
+
+__device__ static inline key_span seen_keys(const launch_attention &a, const place &p)
+{
+    int64_t last = (p.first + TILE < p.n_q ? p.first + TILE : p.n_q) - 1;
+    return key_span{first_key(a, p, p.first) / TILE * TILE, visible_keys(a, p, last)};
+}
+
 __device__ static void clear_tile(tile t, int64_t columns)
 {
     for (int64_t i = threadIdx.x; i < TILE * columns; i += blockDim.x) {
@@ -148,7 +159,8 @@ __device__ static inline float score(const launch_attention &a, const place &p, 
                                      float product)
 {
     float slope = a.slopes == NULL ? 0.0f : a.slopes[p.head];
-    return j < visible_keys(a, p, query) ? a.scale * product + slope * (float)j : -INFINITY;
+    bool seen = j < visible_keys(a, p, query) && j >= first_key(a, p, query);
+    return seen ? a.scale * product + slope * (float)j : -INFINITY;
 }
 
 template <typename A>
@@ -176,7 +188,8 @@ __global__ static void attention_kernel(launch_attention a, launch_rows out, flo
         largest[threadIdx.x] = -INFINITY;
         total[threadIdx.x] = 0;
     }
-    for (int64_t j0 = 0; j0 < p.n_k; j0 += TILE) {
+    const key_span seen = seen_keys(a, p);
+    for (int64_t j0 = seen.first; j0 < seen.end; j0 += TILE) {
         __syncthreads();
         load_tile<A>(keys, k, p.kv_head, d, p.k0, j0, p.n_k);
         load_tile<A>(values, v, p.kv_head, d, p.k0, j0, p.n_k);
@@ -222,7 +235,8 @@ __device__ static void differentiate(const launch_attention &a, const place &p, 
     for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
         int r = i / TILE, c = i % TILE;
         float *s = &scores.at[r * scores.stride + c], *ds = &dp.at[r * dp.stride + c];
-        bool seen = i0 + r < p.n_q && j0 + c < visible_keys(a, p, i0 + r);
+        bool seen =
+            i0 + r < p.n_q && j0 + c < visible_keys(a, p, i0 + r) && j0 + c >= first_key(a, p, i0 + r);
         float e = seen ? expf(score(a, p, i0 + r, j0 + c, *s) - lse[r]) : 0.0f;
         float keep = e != 0.0f ? keep_factor(a, p, key, i0 + r, j0 + c) : 0.0f;
         *ds = a.scale * e * (keep * *ds - delta[r]);
@@ -273,7 +287,8 @@ __global__ static void query_gradient_kernel(launch_attention a, launch_rows dq,
     clear_tile(gradient, d);
     __syncthreads();
     load_statistics<A>(a, p, lse, delta, all_lse, douts, out, p.first);
-    for (int64_t j0 = 0; j0 < p.n_k; j0 += TILE) {
+    const key_span seen = seen_keys(a, p);
+    for (int64_t j0 = seen.first; j0 < seen.end; j0 += TILE) {
         __syncthreads();
         load_tile<A>(keys, k, p.kv_head, d, p.k0, j0, p.n_k);
         load_tile<A>(values, v, p.kv_head, d, p.k0, j0, p.n_k);
@@ -314,8 +329,9 @@ __global__ static void key_gradient_kernel(launch_attention a, launch_rows dk, l
     load_tile<A>(values, v, p.kv_head, d, p.k0, p.first, p.n_k);
     clear_tile(dkeys, d);
     clear_tile(dvalues, d);
+    const query_span seen = seeing_queries(a, p, p.first, TILE);
     for (int end = p.head + heads_of_group(a); p.head < end; p.head++) {
-        for (int64_t i0 = 0; i0 < p.n_q; i0 += TILE) {
+        for (int64_t i0 = seen.first / TILE * TILE; i0 < seen.end; i0 += TILE) {
             __syncthreads();
             load_tile<A>(queries, q, p.head, d, p.q0, i0, p.n_q);
             load_tile<A>(douts, dout, p.head, d, p.q0, i0, p.n_q);
@@ -379,8 +395,9 @@ static void plain_backward(const launch *l, const launch_attention *a, const att
 
 /* Conditions of a kernel, and its launches; a kernel only for gradients does not set `has_forward`. */
 struct attention_kernel_row {
-    bool wants_aligned;  /* rows at multiples of 16 bytes */
-    bool sums_columns;   /* sums columns of gradients, in partial_sums */
+    bool wants_aligned; /* rows at multiples of 16 bytes */
+    bool sums_columns;  /* sums columns of gradients, in partial_sums */
+    bool takes_windows;
     int64_t least, most; /* rows of the longest sequence */
     bool (*has_forward)(launch_type type, int64_t head_size);
     bool (*has_backward)(launch_type type, int64_t head_size);
@@ -390,23 +407,22 @@ struct attention_kernel_row {
 
 /* In the order of enum launch_attention_kernel. */
 static const attention_kernel_row KERNELS[] = {
-    {false, false, 0, INT64_MAX, plain_has, plain_has, plain_forward, plain_backward},
-    {true, false, 0, INT64_MAX, attention_mma_has, attention_mma_has, attention_mma_forward,
+    {false, false, true, 0, INT64_MAX, plain_has, plain_has, plain_forward, plain_backward},
+    {true, false, true, 0, INT64_MAX, attention_mma_has, attention_mma_has, attention_mma_forward,
      attention_mma_backward},
-    {true, true, 0, INT64_MAX, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward,
+    {true, true, false, 0, INT64_MAX, attention_wgmma_has, attention_wgmma_has, attention_wgmma_forward,
      attention_wgmma_backward},
-    {true, true, LAUNCH_ATTENTION_TILE + 1, LAUNCH_ATTENTION_CLUSTER_ROWS, NULL, attention_wgmma_has, NULL,
-     attention_wgmma_cluster_backward},
+    {true, true, false, LAUNCH_ATTENTION_TILE + 1, LAUNCH_ATTENTION_CLUSTER_ROWS, NULL, attention_wgmma_has,
+     NULL, attention_wgmma_cluster_backward},
 };
 static_assert(sizeof KERNELS / sizeof KERNELS[0] == LAUNCH_ATTENTION_KERNELS, "a row for each kernel");
 
-int cuda_attention_fits(launch_attention_kernel kernel, launch_type type, int64_t head_size, int64_t longest,
-                        int aligned, int backward)
+int cuda_attention_fits(launch_attention_kernel kernel, const launch_attention_form *f)
 {
     const attention_kernel_row *row = &KERNELS[kernel];
-    auto *has = backward ? row->has_backward : row->has_forward;
-    return (aligned || !row->wants_aligned) && longest >= row->least && longest <= row->most && has != NULL &&
-           has(type, head_size);
+    auto *has = f->backward ? row->has_backward : row->has_forward;
+    return (f->aligned || !row->wants_aligned) && (!f->windowed || row->takes_windows) &&
+           f->longest >= row->least && f->longest <= row->most && has != NULL && has(f->type, f->head_size);
 }
 
 /* Without a sequence all rows are after the last one. */

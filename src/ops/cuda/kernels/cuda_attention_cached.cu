@@ -5,7 +5,7 @@
  * neighbouring tokens of a page's columns, then columns of the values; the softmax is rescaled as the
  * largest score grows (Dao 2023, arXiv:2307.08691, algorithm 1).  Bound by memory for single queries; a
  * prompt's queries read keys again from the cache.  The order of sums depends on the places of keys alone. */
-#include "ops/cuda/kernels/device_code.cuh"
+#include "ops/cuda/kernels/attention_code.cuh"
 
 static const int PAGE = LAUNCH_CACHE_PAGE, MOST_HEAD_SIZE = 256, OWN_COLUMNS = MOST_HEAD_SIZE / BLOCK;
 
@@ -37,9 +37,9 @@ void cuda_launch_append(const launch *l, const launch_cached *c, launch_rows k, 
 
 /* ---- attention ---- */
 
-/* The query of a block: its sequence, and the keys that it sees, the first ones. */
+/* The query of a block: its sequence, and the keys [first, n_keys) that it sees. */
 struct query {
-    int64_t sequence, n_keys;
+    int64_t sequence, first, n_keys;
 };
 
 __device__ static query query_of(const launch_attention &a, int64_t row)
@@ -53,8 +53,9 @@ __device__ static query query_of(const launch_attention &a, int64_t row)
             high = middle;
         }
     }
-    int64_t n = a.cu_kv[low + 1] - a.cu_kv[low] - (a.causal ? a.cu_q[low + 1] - 1 - row : 0);
-    return query{low, row >= a.cu_q[a.n_sequences] || n < 0 ? 0 : n};
+    place p = place_at(a, (int)low, 0, 0);
+    int64_t own = row - p.q0, n = row >= a.cu_q[a.n_sequences] ? 0 : visible_keys(a, p, own);
+    return query{low, first_key(a, p, own), n};
 }
 
 /* The first element of the part of the page of key j that a head of keys and values has. */
@@ -99,7 +100,7 @@ __global__ static void cached_kernel(launch_attention a, launch_cached c, launch
     for (int64_t i = t; i < d; i += BLOCK) {
         q[i] = to_float(((const A *)in.data)[row * in.stride + head * d + i]);
     }
-    for (int64_t first = 0; first < own.n_keys; first += BLOCK) {
+    for (int64_t first = own.first / PAGE * PAGE; first < own.n_keys; first += BLOCK) {
         int64_t n = own.n_keys - first < BLOCK ? own.n_keys - first : BLOCK;
         __syncthreads(); /* the scores before are read */
         if (t % PAGE == 0 && t < n) {
@@ -107,8 +108,9 @@ __global__ static void cached_kernel(launch_attention a, launch_cached c, launch
         }
         __syncthreads();
         if (t < n) {
-            scores[t] = a.scale * score_of<A>(c, q, pages[t / PAGE], t % PAGE) +
-                        slope * (float)(first + t + 1 - own.n_keys);
+            float score = a.scale * score_of<A>(c, q, pages[t / PAGE], t % PAGE) +
+                          slope * (float)(first + t + 1 - own.n_keys);
+            scores[t] = first + t < own.first ? -INFINITY : score;
         }
         __syncthreads();
         float before = most;

@@ -63,6 +63,7 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     }
     int query = p.first + (int)(threadIdx.x / WARP) * SIDE;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
+    int first = (int)first_key(a, p, p.first) / STREAM * STREAM;
     score_rule rule = score_rule_of(a, p);
     dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
     drop.has_bits = drop.has_bits && query < p.n_q;
@@ -70,9 +71,9 @@ __global__ __launch_bounds__(cut<D>::THREADS,
     square sums[cut<D>::SQUARES];
     clear_squares(sums);
     start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
-    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.kv_head);
+    copy_two<E, D>(buffers, r.k, r.v, p.k0 + first, p.n_k - first, p.kv_head);
     cp_async_commit();
-    for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
+    for (int j = first, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
         E *keys = buffers + turn * 2 * STREAM * STRIDE;
         int later = j + STREAM;
         if (later < n_keys) {

@@ -117,8 +117,8 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
         return;
     }
     bool whole = p.n_k <= OWN;
-    int blind = whole || !a.causal ? 0 : p.first + p.n_q - p.n_k; /* queries that see none of these keys */
-    int first = blind < 0 ? 0 : blind / STREAM * STREAM, own_key = p.first + row;
+    const query_span seen = whole ? query_span{0, p.n_q} : seeing_queries(a, p, p.first, OWN);
+    int first = seen.first / STREAM * STREAM, own_key = p.first + row;
     square dk[cut<D>::SQUARES], dv[cut<D>::SQUARES];
     clear_squares(dk);
     clear_squares(dv);
@@ -130,10 +130,10 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     for (int turn = 0, end = p.head + heads_of_group(a); p.head < end; p.head++) {
         score_rule rule = score_rule_of(a, p);
         dropout_rule drop = dropout_rule_of(a, p, dropout_key, 0, own_key);
-        for (int i = first; i < p.n_q; i += STREAM, turn ^= 1) {
+        for (int i = first; i < seen.end; i += STREAM, turn ^= 1) {
             E *queries = buffers + turn * 2 * STREAM * STRIDE;
             query_tile<E> t = {queries, queries + STREAM * STRIDE, lse, lse + STREAM, i};
-            bool is_last = i + STREAM >= p.n_q;
+            bool is_last = i + STREAM >= seen.end;
             int later = is_last ? first : i + STREAM, head = p.head + is_last;
             if (head < end) {
                 copy_two<E, D>(buffers + (turn ^ 1) * 2 * STREAM * STRIDE, r.q, r.dout, p.q0 + later,
@@ -221,13 +221,14 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     }
     int query = p.first + row;
     int n_keys = (int)visible_keys(a, p, (p.first + OWN < p.n_q ? p.first + OWN : p.n_q) - 1);
+    int first = (int)first_key(a, p, p.first) / STREAM * STREAM;
     score_rule rule = score_rule_of(a, p);
     dropout_rule drop = dropout_rule_of(a, p, dropout_key, query, 0);
     square dq[cut<D>::SQUARES];
     clear_squares(dq);
     start_copy<OWN, D, THREADS>(queries, r.q, p.q0 + p.first, p.n_q - p.first, p.head * D);
     start_copy<OWN, D, THREADS>(douts, r.dout, p.q0 + p.first, p.n_q - p.first, p.head * D);
-    copy_two<E, D>(buffers, r.k, r.v, p.k0, p.n_k, p.kv_head);
+    copy_two<E, D>(buffers, r.k, r.v, p.k0 + first, p.n_k - first, p.kv_head);
     cp_async_commit();
     float lse[2], delta[2];
     row_part<D> part[2];
@@ -242,7 +243,7 @@ __global__ __launch_bounds__(cut<D>::THREADS, cut<D>::BLOCKS) static void attent
     for (int half = 0; half < 2; half++) {
         delta[half] = dot_row<plain_rows<STRIDE>>(part[half], douts, row + square_row(2 * half));
     }
-    for (int j = 0, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
+    for (int j = first, turn = 0; j < n_keys; j += STREAM, turn ^= 1) {
         E *keys = buffers + turn * 2 * STREAM * STRIDE;
         int later = j + STREAM;
         if (later < n_keys) {

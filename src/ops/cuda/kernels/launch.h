@@ -88,6 +88,7 @@ struct launch_attention {
     int first_head;              /* ops.h, struct attention */
     float scale;
     int causal;
+    int window; /* ops.h, struct attention; 0 also where all keys are within it */
     struct launch_dropout dropout;
     /* ops/attention_bits.h: the forward writes them, the backward reads them; NULL: both draw */
     uint32_t *bits;
@@ -331,11 +332,16 @@ struct launch_attention_rows {
     int64_t tiles;           /* tiles of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
 };
 
-/* Whether a kernel supports attention with this type, head size and longest sequence (in queries or keys) on
- * this device; `aligned`: the rows of all tensors begin at multiples of 16 bytes.  The plain kernel supports
- * everything. */
-int cuda_attention_fits(enum launch_attention_kernel kernel, enum launch_type type, int64_t head_size,
-                        int64_t longest, int aligned, int backward);
+/* A form of attention: type, head size and longest sequence (in queries or keys); `aligned`: the rows of all
+ * tensors begin at multiples of 16 bytes; `windowed`: a window hides keys. */
+struct launch_attention_form {
+    enum launch_type type;
+    int64_t head_size, longest;
+    int aligned, windowed, backward;
+};
+
+/* Whether a kernel supports a form on this device.  The plain kernel supports every one. */
+int cuda_attention_fits(enum launch_attention_kernel kernel, const struct launch_attention_form *form);
 
 /* Whether the forward of LAUNCH_ATTENTION_WGMMA splits keys among warpgroups: if twice the number of blocks,
  * with half the queries each, is still at most one per multiprocessor of the chips that have wgmma. */

@@ -16,9 +16,15 @@ static struct launch_rows heads_of(tensor t)
     return (struct launch_rows){t.data, t.strides[0]};
 }
 
+static int64_t longest_of(int64_t max_seqlen_q, int64_t max_seqlen_kv)
+{
+    return max_seqlen_q > max_seqlen_kv ? max_seqlen_q : max_seqlen_kv;
+}
+
 static struct launch_attention attention_of(const struct attention *a, tensor q, int64_t n_rows_kv,
                                             int64_t n_kv_heads)
 {
+    bool windowed = a->window < longest_of(a->max_seqlen_q, a->max_seqlen_kv);
     return (struct launch_attention){.n_rows_q = q.dims[0],
                                      .n_rows_kv = n_rows_kv,
                                      .n_sequences = tensor_count(a->cu_seqlens_q) - 1,
@@ -33,6 +39,7 @@ static struct launch_attention attention_of(const struct attention *a, tensor q,
                                      .first_head = (int)a->first_head,
                                      .scale = (float)a->scale,
                                      .causal = a->causal,
+                                     .window = windowed ? (int)a->window : 0,
                                      .dropout = cuda_slot_dropout(a->dropout, a->row_keys),
                                      .bits = dropout_threshold(a->dropout) > 0 ? a->bits.data : NULL,
                                      .bit_cols = tensor_is_null(a->bits) ? 0 : tensor_cols(a->bits)};
@@ -67,8 +74,10 @@ static void run_attention(struct exec *x, const char *op, const struct attention
     int asked_for = ((struct cuda_context *)x->context)->attention_asked_for;
     struct launch l = cuda_slot_launch(x, 0);
     struct attention_candidates a = attention_candidates_of(
-        call->type, s->head_size, s->max_seqlen_q > s->max_seqlen_kv ? s->max_seqlen_q : s->max_seqlen_kv,
-        attention_is_aligned(call), call->backward, asked_for);
+        (struct launch_attention_form){call->type, s->head_size,
+                                       longest_of(s->max_seqlen_q, s->max_seqlen_kv),
+                                       attention_is_aligned(call), s->window > 0, call->backward},
+        asked_for);
     enum launch_attention_kernel kernel = a.kernels[0];
     bool has_work = s->n_sequences > 0 && s->max_seqlen_q > 0 && s->max_seqlen_kv > 0;
     if (a.n > 1 && has_work && !cuda_attention_choose(&kernel, x, op, &l, call, &a)) {

@@ -50,6 +50,7 @@ struct layer_form {
     enum layer_norm norm;
     enum layer_positions positions;
     bool is_causal; /* a token attends to itself and those before it */
+    int64_t window; /* greatest distance of a key from its query (ops.h, attention); 0: no bound */
 };
 
 /* The layers i with i % every == at, numbered in the whole model; every 0: none. */

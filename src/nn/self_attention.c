@@ -24,6 +24,7 @@ static struct attention attention_of(const struct layer_call *call, const struct
         .scale = 1.0 / sqrt((double)f->head_size),
         .first_head = f->first_head,
         .causal = f->is_causal,
+        .window = f->window,
         .alibi_slopes = call->alibi_slopes,
         .row_keys = call->stream->row_keys,
         .dropout = layer_dropout(call, LAYER_PROBABILITIES, f->attention_dropout),

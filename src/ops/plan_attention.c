@@ -5,8 +5,8 @@
 #include "ops/plan_wants.h"
 #include "ops/workspace.h"
 
-/* Scores that are computed, of queries with the keys that they see.  The bounds of the sequences are not read:
- * they are in the device's memory, or while planning do not exist. */
+/* Scores that are computed, of queries with the keys that they see.  The bounds of the sequences are not
+ * read: they are in the device's memory, or while planning do not exist. */
 static double attention_pairs(const struct attention *a, int64_t rows, bool causal)
 {
     double all = (a->n_pairs > 0 ? a->n_pairs : (double)rows * (double)a->max_seqlen_kv) * (causal ? 0.5 : 1);

@@ -7,7 +7,8 @@ mean loss of the next token, and "CASE:grad:NAME" gradients of it, under the nam
 positions, "windows" [n, 2] are contexts and strides to read it in, and "CASE:nats" [n] the mean of -log p of its tokens then.
 Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
 power of two), bloom_half (its weights in bfloat16, in shards), llama (heads that share keys and values, a decoder of its own, Llama 3's scaling of
-rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings).
+rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings), mistral_window (a
+token sees five keys).
 
 Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
 """
@@ -69,7 +70,8 @@ def make_llamas():
     return {"llama": make_llama(LlamaForCausalLM, LlamaConfig, num_attention_heads=6, num_key_value_heads=2, rope_theta=500.0,
                                 rope_parameters=scaling | {"rope_theta": 500.0}),
             "mistral": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=1, head_dim=8, sliding_window=None),
-            "qwen2": make_llama(Qwen2ForCausalLM, Qwen2Config, num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True)}
+            "qwen2": make_llama(Qwen2ForCausalLM, Qwen2Config, num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True),
+            "mistral_window": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=2, sliding_window=5)}
 
 
 def next_token_loss(logits, ids):
@@ -132,7 +134,7 @@ def main():
                "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
                "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
     cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas()
-    trained = ("gpt2", "bloom", "llama", "qwen2")
+    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window")
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)

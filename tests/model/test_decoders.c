@@ -308,7 +308,7 @@ static void test_refused(void)
                    "\"partial_rotary_factor\" is 0.5");
     expect_refused("qwen2", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
                    "\"use_sliding_window\" is true");
-    expect_refused("mistral", "\"sliding_window\": null", "\"sliding_window\": 0", "must be at least 1");
+    expect_refused("mistral", "\"sliding_window\": null", "\"sliding_window\": 1", "must be at least 2");
     expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");
@@ -394,7 +394,7 @@ static void check_parts(const char *name)
 int main(void)
 {
     static const char *const cases[] = {"gpt2",  "gpt2_exact", "bloom", "bloom_half",
-                                        "llama", "mistral",    "qwen2"};
+                                        "llama", "mistral",    "qwen2", "mistral_window"};
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
@@ -408,6 +408,7 @@ int main(void)
     check_saved("bloom");
     check_saved("llama");
     check_saved("qwen2");
+    check_saved("mistral_window");
     check_parts("gpt2");
     check_parts("bloom");
     check_parts("qwen2");

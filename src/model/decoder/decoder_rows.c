@@ -5,7 +5,7 @@
 struct model_family_sizes decoder_sizes(const void *config)
 {
     const struct decoder_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, decoder_config_max_length(c),
+    return (struct model_family_sizes){c->vocab_size, c->n_positions,
                                        c->n_layers,   {c->n_heads, decoder_config_head_size(c)},
                                        c->norm_eps,   false};
 }

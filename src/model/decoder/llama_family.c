@@ -91,7 +91,7 @@ static void part_llama3(json_t *root, const void *config)
         log_warning(
             "this model attends to %lld tokens at most, but GGUF's llama graph to all: a program that "
             "runs the file computes other logits for longer texts",
-            (long long)c->window);
+            (long long)c->window + 1);
     }
 }
 

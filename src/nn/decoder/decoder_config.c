@@ -32,11 +32,6 @@ int64_t decoder_config_head_size(const struct decoder_config *c)
     return c->head_size > 0 ? c->head_size : c->hidden_size / c->n_heads;
 }
 
-int64_t decoder_config_max_length(const struct decoder_config *c)
-{
-    return c->window > 0 && c->window < c->n_positions ? c->window : c->n_positions;
-}
-
 static struct status same_numbers(const struct decoder_config *a, const struct decoder_config *b)
 {
     return a->llama != NULL                        ? llama_config_same(a, b)
@@ -51,6 +46,7 @@ struct status decoder_config_same_architecture(const struct decoder_config *a, c
             "the activation or the positions differ");
     FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder, STATUS_DATA,
             "the biases or the decoder differ");
+    FAIL_IF(a->window != b->window, STATUS_DATA, "the windows of attention differ");
     FAIL_IF(!decoder_rotary_same(&a->rotary, &b->rotary), STATUS_DATA, "the rotary positions differ");
     return status_ok();
 }

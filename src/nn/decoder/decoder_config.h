@@ -20,8 +20,7 @@ struct decoder_config {
     int64_t n_words;    /* rows that are pieces of the vocabulary; 0: all */
     /* tokens of the longest sequence; ALiBi has no limit of its own, and this one is kiln's */
     int64_t n_positions;
-    /* tokens that a token attends to; 0: all.  kiln computes no window: longer texts are refused */
-    int64_t window;
+    int64_t window; /* greatest distance of a key from its query; 0: no bound */
     int64_t hidden_size, n_layers, n_heads;
     int64_t n_kv_heads, head_size; /* 0: as many as n_heads; hidden_size / n_heads */
     int64_t feed_forward_size;
@@ -57,9 +56,6 @@ json_t *llama_config_to_json(const struct decoder_config *c);
 
 /* Columns of a head. */
 int64_t decoder_config_head_size(const struct decoder_config *c);
-
-/* Tokens of the longest text that the model reads. */
-int64_t decoder_config_max_length(const struct decoder_config *c);
 
 /* STATUS_DATA names the first size, or the epsilon, in which the two differ.  With ALiBi the length of
  * sequences does not count: no weight depends on it (Press et al. 2022, arXiv:2108.12409). */

@@ -68,8 +68,9 @@ static struct status set_heads(struct decoder_config *c, const char *source)
     return status_ok();
 }
 
-/* A window that no text is longer than is none.  Qwen 2's is of some layers alone, and off unless a key
- * says so. */
+/* The greatest distance of a key from its query is one less than "sliding_window", which counts both.  A
+ * window that no text is longer than is none.  Qwen 2's is of some layers alone, and off unless a key says
+ * so. */
 static struct status parse_window(struct decoder_config *c, const json_t *object, const char *source)
 {
     const json_t *given = json_object_get(object, "sliding_window");
@@ -81,11 +82,11 @@ static struct status parse_window(struct decoder_config *c, const json_t *object
             c->llama->model_type);
     if (c->llama->has_window && given != NULL && !json_is_null(given)) {
         TRY(json_get_int(object, source, "sliding_window", true, &window));
-        FAIL_IF(window < 1, STATUS_DATA, "%s: \"sliding_window\" is %lld, but must be at least 1", source,
+        FAIL_IF(window < 2, STATUS_DATA, "%s: \"sliding_window\" is %lld, but must be at least 2", source,
                 (long long)window);
     }
     bool is_off = !c->llama->has_window || (given != NULL && json_is_null(given));
-    c->window = is_off || window >= c->n_positions ? 0 : window;
+    c->window = is_off || window >= c->n_positions ? 0 : window - 1;
     return status_ok();
 }
 
@@ -151,7 +152,7 @@ json_t *llama_config_to_json(const struct decoder_config *c)
                   "rope_theta", c->rotary.theta, "rope_scaling", decoder_rotary_to_json(&c->rotary));
     bool complete = root != NULL && config_fields_put(root, c, fields, N_FIELDS);
     if (complete && c->llama->has_window) { /* null, where absence would be a window */
-        json_t *window = c->window > 0 ? json_integer(c->window) : json_null();
+        json_t *window = c->window > 0 ? json_integer(c->window + 1) : json_null();
         complete = json_object_set_new(root, "sliding_window", window) == 0;
     }
     if (!complete) {

@@ -1,21 +1,14 @@
 #!/usr/bin/env bash
-# How fast a decoder of GPT-2's shape (124M, random weights) continues texts: kiln, Hugging Face transformers and, where
+# How fast decoders of the shapes of GPT-2 124M and Qwen2-0.5B (random weights) continue texts: kiln, Hugging Face transformers and, where
 # the peers' interpreter has llama-cpp-python (LLAMA_PYTHON names another one), llama.cpp. Greedy, prompts of 128 tokens and 128
-# new ones, one prompt and eight at once; alternating, medians of three. DTYPES="bf16" and BATCHES="1" select rows; REPEATS=1 is
-# faster. Part of `make bench`.
+# new ones, one prompt and eight at once; alternating, medians of three. MODELS="qwen2", DTYPES="bf16", BATCHES="1" and PEERS="llama" select
+# rows; REPEATS=1 is faster. Part of `make bench`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
-model=$work/generation/model
-prompts=$work/generation/prompts.txt
+peers=${PEERS:-hf llama}
 llama=${LLAMA_PYTHON:-$python}
-"$llama" -c 'import llama_cpp' 2>/dev/null || llama=
-
-if [ ! -s "$model/model.safetensors" ]; then
-    mkdir -p "$model"
-    $kiln vocab --input "$text" --input_format lines --kind bpe --vocab_file "$model/vocab.json" --vocab_size 4096 2>/dev/null
-    "$python" bench/peers/generation.py make "$model" "$text" "$prompts"
-fi
+[[ $peers == *llama* ]] && "$llama" -c 'import llama_cpp' 2>/dev/null || llama=
 dtypes=${DTYPES:-fp32 bf16 int8}
 
 # The name of a dtype in GGUF.
@@ -27,11 +20,21 @@ gguf_type()
     esac
 }
 
-for dtype in $dtypes; do
-    type=$(gguf_type "$dtype")
-    [ -z "$llama" ] || [ -s "$work/generation/$type/model.gguf" ] ||
-        $kiln convert --model "$model" --to gguf --type "$type" --output_dir "$work/generation/$type" >/dev/null 2>&1
-done
+# make_model SHAPE: sets $dir, $model and $prompts
+make_model()
+{
+    dir=$work/generation/$1 model=$work/generation/$1/model prompts=$work/generation/$1/prompts.txt
+    if [ ! -s "$model/model.safetensors" ]; then
+        mkdir -p "$model"
+        $kiln vocab --input "$text" --input_format lines --kind bpe --vocab_file "$model/vocab.json" --vocab_size 4096 2>/dev/null
+        "$python" bench/peers/generation.py make "$1" "$model" "$text" "$prompts"
+    fi
+    for dtype in $dtypes; do
+        type=$(gguf_type "$dtype")
+        [ -z "$llama" ] || [ -s "$dir/$type/model.gguf" ] ||
+            $kiln convert --model "$model" --to gguf --type "$type" --output_dir "$dir/$type" >/dev/null 2>&1
+    done
+}
 
 # Tokens per second of prompts, and of new tokens: dtype batch
 kiln_rates()
@@ -49,23 +52,31 @@ peer()
 
 column() { awk -v n="$1" '{ print $n }' "$2" | median; }
 
-row "continued texts, tokens/s" kiln peer ratio
-for batch in ${BATCHES:-1 8}; do
-    for dtype in $dtypes; do
-        for engine in kiln hf llama; do
-            : >"$work/generation/$engine.txt"
+# measure DTYPE BATCH: the rows of one model
+measure()
+{
+    local dtype=$1 batch=$2
+    rm -f "$work"/generation/{kiln,hf,llama}.txt
+    for _ in $(seq "${REPEATS:-3}"); do
+        kiln_rates "$dtype" "$batch" >>"$work/generation/kiln.txt"
+        [ "$dtype" = int8 ] || [[ $peers != *hf* ]] || peer hf "$python" transformers "$model"
+        [ -z "$llama" ] || peer llama "$llama" llama "$dir/$(gguf_type "$dtype")/model.gguf"
+    done
+    for what in 1:prompts 2:new; do
+        ours=$(column "${what%:*}" "$work/generation/kiln.txt")
+        for engine in hf:transformers llama:llama.cpp; do
+            [ ! -s "$work/generation/${engine%:*}.txt" ] ||
+                row "  ${what#*:}, $dtype, $batch at once, ${engine#*:}" "$ours" "$(column "${what%:*}" "$work/generation/${engine%:*}.txt")"
         done
-        for _ in $(seq "${REPEATS:-3}"); do
-            kiln_rates "$dtype" "$batch" >>"$work/generation/kiln.txt"
-            [ "$dtype" = int8 ] || peer hf "$python" transformers "$model"
-            [ -z "$llama" ] || peer llama "$llama" llama "$work/generation/$(gguf_type "$dtype")/model.gguf"
-        done
-        for what in 1:prompts 2:new; do
-            ours=$(column "${what%:*}" "$work/generation/kiln.txt")
-            [ ! -s "$work/generation/hf.txt" ] ||
-                row "${what#*:}, $dtype, $batch at once, beside transformers" "$ours" "$(column "${what%:*}" "$work/generation/hf.txt")"
-            [ ! -s "$work/generation/llama.txt" ] ||
-                row "${what#*:}, $dtype, $batch at once, beside llama.cpp" "$ours" "$(column "${what%:*}" "$work/generation/llama.txt")"
+    done
+}
+
+for name in ${MODELS:-gpt2 qwen2}; do
+    make_model "$name"
+    row "texts continued by $name, tokens/s" kiln peer ratio
+    for batch in ${BATCHES:-1 8}; do
+        for dtype in $dtypes; do
+            measure "$dtype" "$batch"
         done
     done
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tokens per second of prompts and of new tokens, greedy, of peers of `kiln generate`; and the model they read.
 
-usage: generation.py make MODEL_DIR TEXT PROMPTS             a random GPT-2 of 124M beside vocab.json and merges.txt
+usage: generation.py make SHAPE MODEL_DIR TEXT PROMPTS       a random gpt2 of 124M or qwen2 of 0.5B beside vocab.json and merges.txt
        generation.py transformers MODEL_DIR PROMPTS DTYPE BATCH
        generation.py llama GGUF PROMPTS DTYPE BATCH
 """
@@ -24,14 +24,24 @@ def name_all_rows(model_dir, vocab_size):
             json.dump(content, f, ensure_ascii=False)
 
 
-def make(model_dir, text, prompts):
+def shape_of(name):
+    """Configurations of GPT-2 124M and of Qwen2-0.5B, whose words are as many as its embeddings have rows."""
+    from transformers import GPT2Config, Qwen2Config
+
+    if name == "gpt2":
+        return GPT2Config()
+    sizes = dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2)
+    return Qwen2Config(vocab_size=151936, tie_word_embeddings=True, rope_theta=1e6, bos_token_id=None, eos_token_id=None, **sizes)
+
+
+def make(shape, model_dir, text, prompts):
     import torch
     from tokenizers import Tokenizer
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import AutoModelForCausalLM
 
     torch.manual_seed(0)
-    config = GPT2Config()
-    GPT2LMHeadModel(config).save_pretrained(model_dir)
+    config = shape_of(shape)
+    AutoModelForCausalLM.from_config(config).save_pretrained(model_dir)
     name_all_rows(model_dir, config.vocab_size)
     tokenizer = Tokenizer.from_file(os.path.join(model_dir, "tokenizer.json"))
     with open(text, encoding="utf-8") as f:
@@ -48,9 +58,9 @@ def report(prompt_s, all_s, batch):
 
 def transformers(model_dir, prompts, dtype, batch):
     import torch
-    from transformers import GPT2LMHeadModel
+    from transformers import AutoModelForCausalLM
 
-    model = GPT2LMHeadModel.from_pretrained(model_dir, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype])
+    model = AutoModelForCausalLM.from_pretrained(model_dir, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype])
     ids = torch.tensor(json.load(open(prompts + ".json", encoding="utf-8"))[:batch])
     seconds = {}
     for new in (1, 1, NEW):  # the first warms up
@@ -105,6 +115,6 @@ def llama(path, prompts, dtype, batch):
 
 if __name__ == "__main__":
     if sys.argv[1] == "make":
-        make(*sys.argv[2:5])
+        make(*sys.argv[2:6])
     else:
         {"transformers": transformers, "llama": llama}[sys.argv[1]](*sys.argv[2:5], int(sys.argv[5]))

@@ -67,6 +67,11 @@ int64_t param_count(const struct param *p)
     return p->n_dims == 1 ? p->dims[0] : p->dims[0] * p->dims[1];
 }
 
+bool param_sums_parts(const struct param *p, bool divides_rows)
+{
+    return p->split == PARAM_OF_HEADS || (p->split == PARAM_OF_ROWS && divides_rows);
+}
+
 int64_t param_full_count(const struct param *p)
 {
     return p->n_dims == 1 ? p->full[0] : p->full[0] * p->full[1];

@@ -35,6 +35,9 @@ enum param_split {
     /* Every rank has all of it.  Its gradient is a sum over the rows of the residual stream that a rank has:
      * those of ranks that divide the rows (nn/stream.h) must be summed. */
     PARAM_OF_ROWS,
+    /* Every rank has all of it.  Its gradient is a sum over the attention heads that a rank has: those of all
+     * slices must be summed. */
+    PARAM_OF_HEADS,
     PARAM_BY_ROW,  /* output features: rows [r/n, (r+1)/n) */
     PARAM_BY_COL,  /* input features: columns */
     PARAM_BY_HEAD, /* rows, in complete attention heads */
@@ -112,6 +115,10 @@ struct status param_table_status(const struct param_table *t);
 
 /* Number of elements. */
 int64_t param_count(const struct param *p);
+
+/* Whether each slice of the layers has a part of the gradient, which is their sum; the slices may divide the
+ * rows of the residual stream. */
+bool param_sums_parts(const struct param *p, bool divides_rows);
 
 /* Elements of the complete tensor; and whether all of it is here. */
 int64_t param_full_count(const struct param *p);

@@ -32,8 +32,8 @@ struct block_weights {
     struct feed_forward_weights ff;
 };
 
-/* The rows of a table that names every weight of a block. */
-enum { BLOCK_N_ROWS = sizeof(struct block_weights) / sizeof(tensor) };
+/* The rows of a table that names every weight of a block but the norms of queries and keys. */
+enum { BLOCK_N_ROWS = sizeof(struct block_weights) / sizeof(tensor) - 2 };
 
 /* Results of the forward that the backward reads.  `out` is the input of the layer above, whose backward
  * reads it again: it must hold what the forward left until both backwards have run. */
@@ -42,7 +42,8 @@ struct block_acts {
     tensor h_1; /* [R, H] what attention reads, if that is not the layer's input; else null */
     struct self_attention_acts attention;
     struct norm_acts norm_2;
-    tensor h_2; /* [R, H] what the feed-forward reads */
+    tensor h_2;                /* [R, H] what the feed-forward reads; null where that is norm_2.sum */
+    tensor branch_1, branch_2; /* [T, H] the sublayers' outputs where a norm reads them; else null */
     struct feed_forward_acts ff;
     tensor out; /* [R, H] */
 };
@@ -80,8 +81,9 @@ struct block_wiring {
 
 /* post: a norm behind each sublayer and its residual.  post_sums: the same, but the residual stream is that
  * of the sums in front of the norms; its gradient stays in the scratch, as dh, so a backward must run over
- * all layers, from the last down.  pre: a norm in front of each sublayer. */
-extern const struct block_wiring block_post, block_post_sums, block_pre;
+ * all layers, from the last down.  pre: a norm in front of each sublayer.  reordered: a norm of each
+ * sublayer's output, in front of the residual sum. */
+extern const struct block_wiring block_post, block_post_sums, block_pre, block_reordered;
 
 /* Carve what block_post and block_post_sums have: all but the norms; and the output alone. */
 void block_post_carve(struct block_acts *a, struct arena *arena, const struct layer_form *form,

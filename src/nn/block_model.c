@@ -38,6 +38,7 @@ void block_model_size(struct block_model *m, int64_t vocab_rows)
     s->real[DIM_HIDDEN] = f->hidden;
     s->real[DIM_HEADS] = layer_heads_width(f);
     s->real[DIM_KV] = layer_kv_width(f);
+    s->real[DIM_HEAD] = f->head_size;
     s->real[DIM_FEED_FORWARD] = f->feed_forward;
     s->real[DIM_VOCAB] = m->model.vocab_size;
     s->real[DIM_LABELS] = m->model.labels.n;

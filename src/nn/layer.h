@@ -34,6 +34,10 @@ enum layer_positions {
 /* The norms of a model: LayerNorm, or the RMS norm, which has no beta (ops.h, layernorm). */
 enum layer_norm { LAYER_NORM_LAYER, LAYER_NORM_RMS };
 
+/* The RMS norms of queries and keys: none; of each head's D columns, with a gamma [D] for queries and one for
+ * keys, Qwen 3's; of all columns together, with gammas [N D] and [G D], OLMo 2's. */
+enum layer_qk_norm { LAYER_QK_NORM_NONE, LAYER_QK_NORM_HEADS, LAYER_QK_NORM_ALL };
+
 /* Sizes and settings that all layers of a model share.  A rank with a slice of the layers (core/param.h) has
  * some of the heads and of the feed-forward's columns. */
 struct layer_form {
@@ -48,6 +52,7 @@ struct layer_form {
     double norm_eps;
     enum layer_activation activation;
     enum layer_norm norm;
+    enum layer_qk_norm qk_norm;
     enum layer_positions positions;
     bool is_causal; /* a token attends to itself and those before it */
     int64_t window; /* greatest distance of a key from its query (ops.h, attention); 0: no bound */

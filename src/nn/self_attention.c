@@ -32,17 +32,83 @@ static struct attention attention_of(const struct layer_call *call, const struct
     };
 }
 
-/* Queries of [T, (N + 2 G) D] as [T, N, D]; part 0 or 1 (keys, values) as [T, G, D]. */
+/* Queries of [T, (N + 2 G) D] as [T, N, D]; keys and values as [T, G, D]. */
 static tensor queries_of(tensor qkv, const struct layer_form *f)
 {
     return tensor_split_heads(tensor_columns(qkv, 0, layer_heads_width(f)), f->n_heads);
 }
 
-static tensor kv_of(tensor qkv, int64_t part, const struct layer_form *f)
+static tensor keys_of(tensor qkv, const struct layer_form *f)
 {
-    int64_t width = layer_kv_width(f), first = layer_heads_width(f) + part * width;
-    return tensor_split_heads(tensor_columns(qkv, first, width), layer_kv_heads(f));
+    return tensor_split_heads(tensor_columns(qkv, layer_heads_width(f), layer_kv_width(f)),
+                              layer_kv_heads(f));
 }
+
+static tensor values_of(tensor qkv, const struct layer_form *f)
+{
+    int64_t width = layer_kv_width(f);
+    return tensor_split_heads(tensor_columns(qkv, layer_heads_width(f) + width, width), layer_kv_heads(f));
+}
+
+/* The tensor whose first columns are the queries and keys that attention reads. */
+static tensor read_qk(const struct self_attention_acts *a)
+{
+    return tensor_is_null(a->qk) ? a->qkv : a->qk;
+}
+
+/* ---- norms of queries and keys, in front of rotary positions ---- */
+
+/* Heads [T, N, D] as the rows of their norm, which are of D columns or of N D. */
+static tensor norm_rows(tensor heads, const struct layer_form *f)
+{
+    if (f->qk_norm == LAYER_QK_NORM_ALL) {
+        heads.n_dims = 2;
+        heads.dims[1] *= heads.dims[2];
+        heads.strides[1] = 1;
+    }
+    return heads;
+}
+
+static void carve_qk(struct self_attention_acts *a, struct arena *arena, const struct layer_form *f,
+                     struct layer_memory m)
+{
+    if (f->qk_norm != LAYER_QK_NORM_NONE && m.kept) {
+        enum dtype vector = dtype_of_vectors(m.dtype);
+        a->qk = arena_carve_2d(arena, m.dtype, m.n_tokens, layer_heads_width(f) + layer_kv_width(f));
+        a->q_rstd = arena_carve_1d(arena, vector, tensor_rows(norm_rows(queries_of(a->qk, f), f)));
+        a->k_rstd = arena_carve_1d(arena, vector, tensor_rows(norm_rows(keys_of(a->qk, f), f)));
+    }
+}
+
+/* Q = norm(Q), K = norm(K) */
+static void normalize(struct exec *x, const struct self_attention_weights *w,
+                      const struct self_attention_acts *a, const struct layer_form *f)
+{
+    tensor qk = read_qk(a);
+    if (f->qk_norm != LAYER_QK_NORM_NONE) {
+        x->ops->layernorm(x, norm_rows(queries_of(qk, f), f), NULL_TENSOR, a->q_rstd,
+                          norm_rows(queries_of(a->qkv, f), f), w->q_norm, NULL_TENSOR, f->norm_eps);
+        x->ops->layernorm(x, norm_rows(keys_of(qk, f), f), NULL_TENSOR, a->k_rstd,
+                          norm_rows(keys_of(a->qkv, f), f), w->k_norm, NULL_TENSOR, f->norm_eps);
+    }
+}
+
+/* Turns the gradients of the normalized queries and keys into those of Q and K, in place. */
+static void normalize_backward(struct exec *x, const struct self_attention *attention, tensor dqkv,
+                               const struct layer_form *f)
+{
+    const struct self_attention_weights *w = attention->w, *g = attention->g;
+    const struct self_attention_acts *a = attention->acts;
+    tensor dq = norm_rows(queries_of(dqkv, f), f), dk = norm_rows(keys_of(dqkv, f), f);
+    if (f->qk_norm != LAYER_QK_NORM_NONE) {
+        x->ops->layernorm_backward(x, dq, g->q_norm, NULL_TENSOR, dq, norm_rows(queries_of(a->qkv, f), f),
+                                   NULL_TENSOR, a->q_rstd, w->q_norm);
+        x->ops->layernorm_backward(x, dk, g->k_norm, NULL_TENSOR, dk, norm_rows(keys_of(a->qkv, f), f),
+                                   NULL_TENSOR, a->k_rstd, w->k_norm);
+    }
+}
+
+/* ---- rotary positions ---- */
 
 static bool is_rotary(const struct layer_form *f)
 {
@@ -67,6 +133,7 @@ void self_attention_carve(struct self_attention_acts *a, struct arena *arena, co
     /* Clears all but the weights in fp8 and the cache, which were carved earlier and outlive the batch. */
     self_attention_share(a, &(struct self_attention_acts){0});
     a->qkv = arena_carve_2d(arena, m.dtype, t, layer_qkv_width(form));
+    carve_qk(a, arena, form, m);
     a->lse = arena_carve_2d(arena, dtype_of_vectors(m.dtype), t, form->n_heads);
     a->heads = arena_carve_2d(arena, m.dtype, t, width);
     linear_carve_fp8_input(&a->fp8_qkv, arena, m.fp8, t, form->hidden);
@@ -160,9 +227,9 @@ static void attend_cached(struct exec *x, const struct self_attention_acts *a, c
     options.cu_seqlens_kv = s->cu_keys;
     options.max_seqlen_kv = s->max_keys;
     options.block_table = s->pages;
-    x->ops->append_rows(x, a->cache.keys, a->cache.values, kv_of(a->qkv, 0, f), kv_of(a->qkv, 1, f),
+    x->ops->append_rows(x, a->cache.keys, a->cache.values, keys_of(read_qk(a), f), values_of(a->qkv, f),
                         s->slots);
-    x->ops->attention_cached(x, tensor_split_heads(a->heads, f->n_heads), queries_of(a->qkv, f),
+    x->ops->attention_cached(x, tensor_split_heads(a->heads, f->n_heads), queries_of(read_qk(a), f),
                              a->cache.keys, a->cache.values, options);
 }
 
@@ -174,8 +241,8 @@ static void attend(struct exec *x, const struct self_attention_acts *a, const st
         attend_cached(x, a, call);
         return;
     }
-    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, queries_of(a->qkv, f),
-                      kv_of(a->qkv, 0, f), kv_of(a->qkv, 1, f), attention_of(call, a));
+    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, queries_of(read_qk(a), f),
+                      keys_of(read_qk(a), f), values_of(a->qkv, f), attention_of(call, a));
 }
 
 tensor self_attention_forward(struct exec *x, const struct self_attention *attention, tensor in,
@@ -192,7 +259,8 @@ tensor self_attention_forward(struct exec *x, const struct self_attention *atten
     /* [Q K V] = x W_qkv^T + b_qkv */
     in = stream_gather(x, call->stream, in, s->whole);
     linear_forward(x, &qkv, a->qkv, in, &in_fp8);
-    rotate(x, a->qkv, call, false);
+    normalize(x, w, a, call->form);
+    rotate(x, read_qk(a), call, false);
 
     attend(x, a, call);
     if (call->picks != NULL) {
@@ -217,7 +285,7 @@ void self_attention_backward(struct exec *x, const struct self_attention *attent
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
     /* attention's op computes b_qkv's gradient, else the product after it, before which gradients are turned
      * back */
-    bool early = x->device->sums_in_attention && !is_rotary(f);
+    bool early = x->device->sums_in_attention && !is_rotary(f) && f->qk_norm == LAYER_QK_NORM_NONE;
     const struct linear o = {.w = w->w_o, .dw = {g->w_o, call->adds}, .fp8 = &a->fp8_o},
                         qkv = {.w = w->w_qkv,
                                .dw = {g->w_qkv, call->adds},
@@ -232,11 +300,12 @@ void self_attention_backward(struct exec *x, const struct self_attention *attent
     }
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
-    x->ops->attention_backward(x, queries_of(s->dqkv, f), kv_of(s->dqkv, 0, f), kv_of(s->dqkv, 1, f),
+    x->ops->attention_backward(x, queries_of(s->dqkv, f), keys_of(s->dqkv, f), values_of(s->dqkv, f),
                                early ? g->b_qkv : NULL_TENSOR, tensor_split_heads(s->dheads, f->n_heads),
-                               tensor_split_heads(a->heads, f->n_heads), a->lse, queries_of(a->qkv, f),
-                               kv_of(a->qkv, 0, f), kv_of(a->qkv, 1, f), attention_of(call, a));
+                               tensor_split_heads(a->heads, f->n_heads), a->lse, queries_of(read_qk(a), f),
+                               keys_of(read_qk(a), f), values_of(a->qkv, f), attention_of(call, a));
     rotate(x, s->dqkv, call, true);
+    normalize_backward(x, attention, s->dqkv, f);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     in = stream_gather(x, call->stream, in, s->whole);

@@ -1,7 +1,9 @@
 /* self_attention: the attention sublayer of a transformer layer, causal or not, without its last bias, x its
  * input, with N heads of queries and G of keys and values (ops.h, attention):
  *
- *     [Q K V] = x W_qkv^T + b_qkv; rotary positions turn Q and K
+ *     [Q K V] = x W_qkv^T + b_qkv
+ *     Q = norm(Q), K = norm(K), of each head or of all columns, in forms with such norms (nn/layer.h)
+ *     Q = turned Q, K = turned K, in forms with rotary positions (nn/rotary.h)
  *     A = concat over heads of dropout(softmax(Q K^T / sqrt(D))) V
  *     branch = A W_o^T
  *
@@ -17,8 +19,9 @@
 
 /* Weights, or their gradients. */
 struct self_attention_weights {
-    tensor w_qkv, b_qkv; /* [(N + 2 G) D, H], [(N + 2 G) D]: query, key, value; b_qkv may be null */
-    tensor w_o, b_o;     /* [H, N D], [H] or null */
+    tensor w_qkv, b_qkv;   /* [(N + 2 G) D, H], [(N + 2 G) D]: query, key, value; b_qkv may be null */
+    tensor w_o, b_o;       /* [H, N D], [H] or null */
+    tensor q_norm, k_norm; /* [D], [D], or [N D], [G D]: the gammas of queries and keys; or null */
 };
 
 /* Keys and values of earlier tokens, in pages (ops.h, append_rows); null: there is no cache. */
@@ -28,8 +31,12 @@ struct self_attention_cache {
 
 /* Results of the forward that the backward reads, and what outlives a batch. */
 struct self_attention_acts {
-    tensor qkv; /* [T, (N + 2 G) D], Q and K turned */
-    tensor lse; /* [T, N] */
+    tensor qkv; /* [T, (N + 2 G) D]; Q and K are turned, unless they are kept for the backward of norms */
+    /* [T, (N + G) D] Q and K behind their norms, turned; null without norms, and where no backward follows:
+     * then they are normalized in place */
+    tensor qk;
+    tensor q_rstd, k_rstd; /* [T N], [T G], or [T], of these norms */
+    tensor lse;            /* [T, N] */
     /* bits of the probabilities that dropout keeps (ops/attention_bits.h); null if the backward draws them
      * again */
     tensor bits;

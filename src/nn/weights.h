@@ -17,6 +17,7 @@ enum weight_dim {
     DIM_HIDDEN,
     DIM_HEADS, /* the columns of all heads of queries */
     DIM_KV,    /* and of keys, or of values */
+    DIM_HEAD,  /* the columns of one head */
     DIM_FEED_FORWARD,
     DIM_VOCAB,
     DIM_POSITIONS,

@@ -11,9 +11,12 @@ static inline bool stopped(const struct exec *x)
     return failed(x->status);
 }
 
-/* Element (row, col) of a matrix. */
+/* Element (row, col) of a matrix, or of heads [T, N, D], of which each is a row. */
 static inline int64_t offset2(tensor t, int64_t row, int64_t col)
 {
+    if (t.n_dims == 3) {
+        return row / t.dims[1] * t.strides[0] + row % t.dims[1] * t.strides[1] + col * t.strides[2];
+    }
     CHECK(t.n_dims == 2, "a tensor of %d dims is not a matrix", t.n_dims);
     return row * t.strides[0] + col * t.strides[1];
 }

@@ -158,16 +158,16 @@ void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch)
     }
 }
 
-/* Sums, over the ranks that divide the rows of the residual stream, the gradients of parameters that each
- * rank applies to its own rows only.  It runs once a step, after the sums over replicas: then the fewest
- * bytes are sent, and with ZeRO only those of the rank's shard. */
-static void sum_gradients_of_rows(struct trainer *t)
+/* Sums, over the ranks that have slices of the layers, the gradients of parameters that each rank applies
+ * to its own heads only, or to its own rows of the residual stream.  It runs once a step, after the sums
+ * over replicas: then the fewest bytes are sent, and with ZeRO only those of the rank's shard. */
+static void sum_gradients_in_parts(struct trainer *t)
 {
     const struct param_table *params = &t->net.params;
-    for (int i = 0; i < params->n && t->net.config.sequence_parallel; i++) {
+    for (int i = 0; i < params->n && peers_size(&t->net.x) > 1; i++) {
         const struct param *p = &params->params[i];
         tensor own = update_own_param(&t->update, p, trainer_own_gradients(t));
-        if (p->split == PARAM_OF_ROWS && !tensor_is_null(own)) {
+        if (param_sums_parts(p, t->net.config.sequence_parallel) && !tensor_is_null(own)) {
             peers_sum(&t->net.x, own);
         }
     }
@@ -184,5 +184,5 @@ void gradient_sums_end(struct trainer *t)
         }
     }
     trainer_share_sums(t);
-    sum_gradients_of_rows(t);
+    sum_gradients_in_parts(t);
 }

@@ -151,12 +151,13 @@ static double count_tied(const struct network_config *c, const struct param_tabl
     return (double)param_count(param_table_find(t, c->model->tied));
 }
 
-/* Elements of the parameters whose gradients are of a rank's own rows of the residual stream. */
-static double count_of_rows(const struct network_config *c, const struct param_table *t)
+/* Elements of the parameters of whose gradients slices of the layers have parts. */
+static double count_in_parts(const struct network_config *c, const struct param_table *t)
 {
     double n = 0;
-    for (int i = 0; i < t->n && c->sequence_parallel; i++) {
-        n += t->params[i].split == PARAM_OF_ROWS ? (double)param_count(&t->params[i]) : 0;
+    for (int i = 0; i < t->n; i++) {
+        bool sums = param_sums_parts(&t->params[i], c->sequence_parallel);
+        n += sums ? (double)param_count(&t->params[i]) : 0;
     }
     return n;
 }
@@ -180,7 +181,7 @@ static struct status find_tensor_bytes(struct rank_plan *p, const struct trainer
 {
     const struct trainer_ranks *r = &c->ranks;
     double n, slices = r->shape.tp, shards = r->zero_stage > 0 ? r->shape.dp : 1;
-    TRY(count_in(&n, &c->net, &c->net.part, count_of_rows));
+    TRY(count_in(&n, &c->net, &c->net.part, count_in_parts));
     p->tensor_bytes = p->trainer.peer_bytes * (double)r->n_micro + p->trainer.update_peer_bytes +
                       2 * (slices - 1) / slices * n / shards *
                           (double)dtype_bytes(dtype_of_vectors(c->net.precision.dtype));

@@ -8,7 +8,7 @@ positions, "windows" [n, 2] are contexts and strides to read it in, and "CASE:na
 Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
 power of two), bloom_half (its weights in bfloat16, in shards), llama (heads that share keys and values, a decoder of its own, Llama 3's scaling of
 rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings), mistral_window (a
-token sees five keys).
+token sees five keys), qwen3 (a norm of each head's queries and keys; tied), olmo2 (norms of all of them, and of what the sublayers add).
 
 Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
 """
@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from small_models import file_tensors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 LENGTHS, S, V = [9, 24, 5], 24, 263
 TEXT = "In the beginning and the end: the hand, and 1,234 \u00e9t\u00e9s of the sea.\n\nThen the tenth."
@@ -71,7 +71,9 @@ def make_llamas():
                                 rope_parameters=scaling | {"rope_theta": 500.0}),
             "mistral": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=1, head_dim=8, sliding_window=None),
             "qwen2": make_llama(Qwen2ForCausalLM, Qwen2Config, num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True),
-            "mistral_window": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=2, sliding_window=5)}
+            "mistral_window": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=2, sliding_window=5),
+            "qwen3": make_llama(Qwen3ForCausalLM, Qwen3Config, num_attention_heads=4, num_key_value_heads=2, head_dim=10, tie_word_embeddings=True),
+            "olmo2": make_llama(Olmo2ForCausalLM, Olmo2Config, num_attention_heads=4, num_key_value_heads=2)}
 
 
 def next_token_loss(logits, ids):
@@ -134,7 +136,7 @@ def main():
                "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
                "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
     cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas()
-    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window")
+    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2")
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)

@@ -205,6 +205,38 @@ static void test_training(void)
     check_training("bloom", bloom, sizeof bloom / sizeof bloom[0]);
 }
 
+/* Queries and keys have norms. */
+static void test_training_of_normed(void)
+{
+    static const struct wanted_gradient qwen3[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("model.layers.0.self_attn.q_norm.weight"),
+        PLAIN("model.layers.0.self_attn.k_norm.weight"),
+        PLAIN("model.layers.1.self_attn.q_norm.weight"),
+        PLAIN("model.layers.0.self_attn.q_proj.weight"),
+        PLAIN("model.layers.0.self_attn.k_proj.weight"),
+        PLAIN("model.layers.0.self_attn.v_proj.weight"),
+        PLAIN("model.layers.1.self_attn.o_proj.weight"),
+        PLAIN("model.layers.0.input_layernorm.weight"),
+    };
+    static const struct wanted_gradient olmo2[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("lm_head.weight"),
+        PLAIN("model.layers.0.self_attn.q_norm.weight"),
+        PLAIN("model.layers.1.self_attn.k_norm.weight"),
+        PLAIN("model.layers.0.self_attn.q_proj.weight"),
+        PLAIN("model.layers.0.self_attn.k_proj.weight"),
+        PLAIN("model.layers.1.self_attn.v_proj.weight"),
+        PLAIN("model.layers.0.self_attn.o_proj.weight"),
+        PLAIN("model.layers.0.post_attention_layernorm.weight"),
+        PLAIN("model.layers.1.post_feedforward_layernorm.weight"),
+        PLAIN("model.layers.0.mlp.gate_proj.weight"),
+        PLAIN("model.layers.1.mlp.down_proj.weight"),
+    };
+    check_training("qwen3", qwen3, sizeof qwen3 / sizeof qwen3[0]);
+    check_training("olmo2", olmo2, sizeof olmo2 / sizeof olmo2[0]);
+}
+
 /* ---- what kiln writes ---- */
 
 /* Every tensor of the directory that was saved is, bit by bit, that of the one that was read. */
@@ -308,6 +340,10 @@ static void test_refused(void)
                    "\"partial_rotary_factor\" is 0.5");
     expect_refused("qwen2", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
                    "\"use_sliding_window\" is true");
+    expect_refused("qwen3", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
+                   "\"use_sliding_window\" is true: kiln has no qwen3 model with windows");
+    expect_refused("qwen3", "\"attention_bias\": false", "\"attention_bias\": true",
+                   "no attention of a qwen3 model with biases");
     expect_refused("mistral", "\"sliding_window\": null", "\"sliding_window\": 1", "must be at least 2");
     expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
@@ -393,8 +429,8 @@ static void check_parts(const char *name)
 
 int main(void)
 {
-    static const char *const cases[] = {"gpt2",  "gpt2_exact", "bloom", "bloom_half",
-                                        "llama", "mistral",    "qwen2", "mistral_window"};
+    static const char *const cases[] = {"gpt2",    "gpt2_exact", "bloom",          "bloom_half", "llama",
+                                        "mistral", "qwen2",      "mistral_window", "qwen3",      "olmo2"};
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
@@ -404,14 +440,18 @@ int main(void)
         check_logits(cases[i]);
     }
     test_training();
+    test_training_of_normed();
     check_saved("gpt2");
     check_saved("bloom");
     check_saved("llama");
     check_saved("qwen2");
     check_saved("mistral_window");
+    check_saved("qwen3");
+    check_saved("olmo2");
     check_parts("gpt2");
     check_parts("bloom");
     check_parts("qwen2");
+    check_parts("qwen3");
     test_other_keys();
     test_refused();
     test_turned();

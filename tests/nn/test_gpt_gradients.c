@@ -1,6 +1,6 @@
-/* The gradients of small decoders with dropout, GPT-2's, BLOOM's and Llama's, with every activation and with
- * layers that are recomputed, on the reference ops in fp64, against central differences of their loss: within
- * 1e-7 of the largest gradient. */
+/* The gradients of small decoders with dropout, GPT-2's, BLOOM's, Llama's and its relatives', with every
+ * activation and with layers that are recomputed, on the reference ops in fp64, against central differences
+ * of their loss: within 1e-7 of the largest gradient. */
 #include "gpt_fixture.h"
 #include "gradient_check.h"
 
@@ -30,7 +30,10 @@ static struct decoder_config small(bool alibi, enum layer_activation activation)
 /* Of heads that share keys and values, with a decoder of its own. */
 static struct decoder_config small_llama(enum layer_activation activation)
 {
-    static const struct llama_kind kind = {"llama", "LlamaForCausalLM", "LlamaModel", true, false, 0};
+    static const struct llama_kind kind = {.model_type = "llama",
+                                           .class_name = "LlamaForCausalLM",
+                                           .bare_class = "LlamaModel",
+                                           .qkv_bias = true};
     struct decoder_config c = small(false, activation);
     c.embedding_dropout = 0;
     c.n_heads = 4, c.n_kv_heads = 2, c.head_size = 6;
@@ -39,6 +42,15 @@ static struct decoder_config small_llama(enum layer_activation activation)
     c.rotary = (struct rotary){.theta = 50, .size = 4};
     c.qkv_bias = c.own_decoder = true;
     c.llama = &kind;
+    return c;
+}
+
+/* Qwen 3's and OLMo 2's: queries and keys have norms. */
+static struct decoder_config small_normed(enum layer_qk_norm norm)
+{
+    struct decoder_config c = small_llama(LAYER_SWIGLU);
+    c.qkv_bias = false;
+    c.qk_norm = norm;
     return c;
 }
 
@@ -100,5 +112,9 @@ int main(void)
     check(small_llama(LAYER_SWIGLU), 2);
     check(small_llama(LAYER_GEGLU), 0);
     check(small_smollm3(), 2);
+    check(small_normed(LAYER_QK_NORM_HEADS), 0);
+    check(small_normed(LAYER_QK_NORM_HEADS), 2);
+    check(small_normed(LAYER_QK_NORM_ALL), 0);
+    check(small_normed(LAYER_QK_NORM_ALL), 2);
     return 0;
 }

@@ -18,6 +18,29 @@ static const tensor *kept_of(const struct checkop_case *c, const tensor *t)
     return c->shape.plain ? not_kept : t + 1;
 }
 
+/* Rows of a norm: of heads, if there are heads. */
+static int64_t norm_rows(const struct checkop_shape *s)
+{
+    return s->heads > 0 ? s->t * s->heads : s->t;
+}
+
+static int64_t norm_cols(const struct checkop_shape *s)
+{
+    return s->heads > 0 ? s->h / s->heads : s->h;
+}
+
+/* [T, H], or heads [T, N, D]; strided: columns of a product. */
+static struct checkop_arg rows(const char *name, enum checkop_role role, enum checkop_kind kind,
+                               const struct checkop_shape *s)
+{
+    struct checkop_arg a = gapped(matrix(name, role, kind, s->t, s->h), s->strided ? s->h + 8 : 0);
+    if (s->heads > 0) {
+        a.n_dims = 3;
+        a.dims[1] = s->heads, a.dims[2] = norm_cols(s);
+    }
+    return a;
+}
+
 static void add_statistics(struct checkop_case *c, const struct checkop_shape *s, bool sum)
 {
     if (s->plain) {
@@ -26,8 +49,8 @@ static void add_statistics(struct checkop_case *c, const struct checkop_shape *s
     if (sum) {
         add(c, matrix("sum", ROLE_OUT, stream_kind(s), s->t, s->h));
     }
-    add(c, vector("mean", ROLE_OUT, KIND_W, s->t));
-    add(c, vector("rstd", ROLE_OUT, KIND_W, s->t));
+    add(c, vector("mean", ROLE_OUT, KIND_W, norm_rows(s)));
+    add(c, vector("rstd", ROLE_OUT, KIND_W, norm_rows(s)));
 }
 
 RUN(embed)
@@ -110,11 +133,12 @@ RUN(layernorm)
 
 void checkop_make_layernorm(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
+    add(c, rows("out", ROLE_OUT, KIND_A, s));
     add_statistics(c, s, false);
-    add(c, matrix("in", ROLE_IN, stream_kind(s), s->t, s->h));
-    add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
-    add(c, vector("beta", ROLE_IN, KIND_W, s->h));
+    int in = add(c, rows("in", ROLE_IN, stream_kind(s), s));
+    c->args[0].shares = s->shared ? 1 + in : 0;
+    add(c, filled(vector("gamma", ROLE_IN, KIND_W, norm_cols(s)), FILL_GAMMA, 0.2));
+    add(c, vector("beta", ROLE_IN, KIND_W, norm_cols(s)));
     c->run = run_layernorm;
 }
 
@@ -131,17 +155,17 @@ static void forward_layernorm(const struct checkop_case *c, const struct ops *o,
 
 void checkop_make_layernorm_backward(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 4));
-    add(c, gradient(vector("dgamma", ROLE_INOUT, KIND_W, s->h), 7));
-    add(c, gradient(vector("dbeta", ROLE_INOUT, KIND_W, s->h), 8));
-    c->seed = add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, gradient(rows("din", ROLE_OUT, KIND_A, s), 4));
+    add(c, gradient(vector("dgamma", ROLE_INOUT, KIND_W, norm_cols(s)), 7));
+    add(c, gradient(vector("dbeta", ROLE_INOUT, KIND_W, norm_cols(s)), 8));
+    c->seed = add(c, rows("dout", ROLE_IN, KIND_A, s));
     c->args[0].shares = s->shared ? 1 + c->seed : 0;
-    add(c, matrix("in", ROLE_IN, stream_kind(s), s->t, s->h));
-    add(c, vector("mean", ROLE_IN, KIND_W, s->t));
-    add(c, vector("rstd", ROLE_IN, KIND_W, s->t));
-    add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
-    add(c, vector("beta", ROLE_IN, KIND_W, s->h));
-    c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, rows("in", ROLE_IN, stream_kind(s), s));
+    add(c, vector("mean", ROLE_IN, KIND_W, norm_rows(s)));
+    add(c, vector("rstd", ROLE_IN, KIND_W, norm_rows(s)));
+    add(c, filled(vector("gamma", ROLE_IN, KIND_W, norm_cols(s)), FILL_GAMMA, 0.2));
+    add(c, vector("beta", ROLE_IN, KIND_W, norm_cols(s)));
+    c->value = add(c, rows("out", ROLE_IN, KIND_A, s));
     c->run = run_layernorm_backward;
     c->bound_fp32 = PRODUCT_BOUND; /* three terms of few columns may nearly cancel */
     c->forward = forward_layernorm;

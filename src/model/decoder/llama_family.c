@@ -30,28 +30,36 @@ static const char *const states[] = {"inv_freq", NULL}; /* frequencies of rotary
 static const char *const tied[][2] = {{"lm_head.weight", "model.embed_tokens.weight"}, {NULL, NULL}};
 static const char *const not_tied[][2] = {{NULL, NULL}};
 
-/* ---- GGUF: llama.cpp's names; its llama turns columns 2 i and 2 i + 1 of a head, its qwen2 halves, as
+/* ---- GGUF: llama.cpp's names; its llama turns columns 2 i and 2 i + 1 of a head, the others halves, as
  * kiln ---- */
 
 #define GGUF_EDGES NAMED("token_embd.", "model.embed_tokens."), NAMED("output_norm.", "model.norm.")
 #define GGUF_LAYER                                                                                           \
-    NAMED("blk.", "model.layers."), NAMED(".attn_norm.", ".input_layernorm."),                               \
-        NAMED(".attn_v.", ".self_attn.v_proj."), NAMED(".attn_output.", ".self_attn.o_proj."),               \
-        NAMED(".ffn_norm.", ".post_attention_layernorm."), NAMED(".ffn_gate.", ".mlp.gate_proj."),           \
+    NAMED("blk.", "model.layers."), NAMED(".attn_v.", ".self_attn.v_proj."),                                 \
+        NAMED(".attn_output.", ".self_attn.o_proj."), NAMED(".ffn_gate.", ".mlp.gate_proj."),                \
         NAMED(".ffn_up.", ".mlp.up_proj."), NAMED(".ffn_down.", ".mlp.down_proj."),                          \
         NAMED("output.weight", "lm_head.weight"), END_OF_RENAMES
+#define GGUF_NORMS                                                                                           \
+    NAMED(".attn_norm.", ".input_layernorm."), NAMED(".ffn_norm.", ".post_attention_layernorm.")
+#define GGUF_HALVES                                                                                          \
+    NAMED(".attn_q.", ".self_attn.q_proj."), NAMED(".attn_k.", ".self_attn.k_proj."),                        \
+        NAMED(".attn_q_norm.", ".self_attn.q_norm."), NAMED(".attn_k_norm.", ".self_attn.k_norm.")
 
 /* Query and key in pairs. */
 static const struct model_family_rename paired_renames[] = {
     GGUF_EDGES,
+    GGUF_NORMS,
     {".attn_q.", ".self_attn.q_proj.", false, false, true},
     {".attn_k.", ".self_attn.k_proj.", false, false, true},
     GGUF_LAYER};
-static const struct model_family_rename halved_renames[] = {
-    GGUF_EDGES, NAMED(".attn_q.", ".self_attn.q_proj."), NAMED(".attn_k.", ".self_attn.k_proj."), GGUF_LAYER};
+static const struct model_family_rename halved_renames[] = {GGUF_EDGES, GGUF_NORMS, GGUF_HALVES, GGUF_LAYER};
+static const struct model_family_rename olmo2_renames[] = {
+    GGUF_EDGES, GGUF_HALVES, NAMED(".post_attention_norm.", ".post_attention_layernorm."),
+    NAMED(".post_ffw_norm.", ".post_feedforward_layernorm."), GGUF_LAYER};
 
 static const struct model_family_layout paired_layout = {.renames = paired_renames},
-                                        halved_layout = {.renames = halved_renames};
+                                        halved_layout = {.renames = halved_renames},
+                                        olmo2_layout = {.renames = olmo2_renames};
 
 /* Llama 3's scaling is not in llama.cpp's keys, but in a tensor: `rope.llama3` is kiln's own. */
 #define KEY_LLAMA3(name) KEY_MAY_REAL("rope.llama3." name, "llama3." name)
@@ -202,8 +210,10 @@ static struct status complete(json_t *root, const struct gguf_file *f, const cha
     }
 
 static const char *const no_f32[] = {NULL};
-static const struct model_family_gguf paired_gguf = LLAMA_GGUF("llama", paired),
-                                      halved_gguf = LLAMA_GGUF("qwen2", halved);
+static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired),
+                                      qwen2_gguf = LLAMA_GGUF("qwen2", halved),
+                                      qwen3_gguf = LLAMA_GGUF("qwen3", halved),
+                                      olmo2_gguf = LLAMA_GGUF("olmo2", olmo2);
 
 #define LLAMA                                                                                                \
     .parse_config = parse, .config_to_json = to_json, .create = llama_model_create, .root = "model.",        \
@@ -212,7 +222,7 @@ static const struct model_family_gguf paired_gguf = LLAMA_GGUF("llama", paired),
         [NAMES_EMBEDDINGS] = "model.embed_tokens.", [NAMES_ENCODER] = "model.", [NAMES_MLM] = "lm_head."}
 
 /* A relative, with the word embeddings as the decoder and with a decoder of its own. */
-#define RELATIVE(type, title, classes, n_words, order)                                                       \
+#define RELATIVE(type, title, classes, n_words, order, graph)                                                \
     static const char *type##_class(enum model_task task)                                                    \
     {                                                                                                        \
         return task == MODEL_TASK_ENCODER ? classes "Model" : classes "ForCausalLM";                         \
@@ -225,7 +235,7 @@ static const struct model_family_gguf paired_gguf = LLAMA_GGUF("llama", paired),
                                                       .class_of = type##_class,                              \
                                                       .tied = tied,                                          \
                                                       .renames = order##_renames,                            \
-                                                      .gguf = &order##_gguf,                                 \
+                                                      .gguf = &graph##_gguf,                                 \
                                                       LLAMA,                                                 \
                                                       DECODER_FAMILY};                                       \
     const struct model_family type##_family = {.name = title,                                                \
@@ -234,10 +244,12 @@ static const struct model_family_gguf paired_gguf = LLAMA_GGUF("llama", paired),
                                                .class_of = type##_class,                                     \
                                                .tied = not_tied,                                             \
                                                .renames = order##_renames,                                   \
-                                               .gguf = &order##_gguf,                                        \
+                                               .gguf = &graph##_gguf,                                        \
                                                LLAMA,                                                        \
                                                DECODER_FAMILY};
 
-RELATIVE(llama, "Llama", "Llama", 32000, paired)
-RELATIVE(mistral, "Mistral", "Mistral", 32000, paired)
-RELATIVE(qwen2, "Qwen 2", "Qwen2", 151936, halved)
+RELATIVE(llama, "Llama", "Llama", 32000, paired, llama)
+RELATIVE(mistral, "Mistral", "Mistral", 32000, paired, llama)
+RELATIVE(qwen2, "Qwen 2", "Qwen2", 151936, halved, qwen2)
+RELATIVE(qwen3, "Qwen 3", "Qwen3", 151936, halved, qwen3)
+RELATIVE(olmo2, "OLMo 2", "Olmo2", 100352, olmo2, olmo2)

@@ -44,8 +44,8 @@ struct status decoder_config_same_architecture(const struct decoder_config *a, c
     TRY(same_numbers(a, b));
     FAIL_IF(a->activation != b->activation || a->positions != b->positions, STATUS_DATA,
             "the activation or the positions differ");
-    FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder, STATUS_DATA,
-            "the biases or the decoder differ");
+    FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder || a->qk_norm != b->qk_norm,
+            STATUS_DATA, "the biases, the decoder, or the norms of queries and keys differ");
     FAIL_IF(a->window != b->window, STATUS_DATA, "the windows of attention differ");
     FAIL_IF(!decoder_rotary_same(&a->rotary, &b->rotary), STATUS_DATA, "the rotary positions differ");
     return status_ok();

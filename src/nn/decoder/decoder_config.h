@@ -1,10 +1,12 @@
 /* decoder_config: the architecture of a decoder, its model, and its config.json in Hugging Face's format.
  * It is GPT-2 (Radford et al. 2019), BLOOM (arXiv:2211.05100), or Llama (arXiv:2302.13971,
- * arXiv:2407.21783) with the relatives that have its equations: Mistral and Qwen 2.
+ * arXiv:2407.21783) with the relatives that have its equations: Mistral, Qwen 2, Qwen 3
+ * (arXiv:2505.09388) and OLMo 2 (arXiv:2501.00656).
  *
- * All are pre-LN decoders.  GPT-2 learns its positions; BLOOM has none: ALiBi biases the scores of
- * attention, and a LayerNorm follows the embeddings.  Llama turns queries and keys, has RMS norms, a gated
- * feed-forward, fewer heads of keys and values than of queries, and often a decoder of its own. */
+ * All but OLMo 2, whose norms follow the sublayers, are pre-LN decoders.  GPT-2 learns its positions; BLOOM
+ * has none: ALiBi biases the scores of attention, and a LayerNorm follows the embeddings.  Llama turns
+ * queries and keys, has RMS norms, a gated feed-forward, fewer heads of keys and values than of queries, and
+ * often a decoder of its own. */
 #ifndef KILN_NN_DECODER_CONFIG_H
 #define KILN_NN_DECODER_CONFIG_H
 
@@ -29,6 +31,7 @@ struct decoder_config {
     enum layer_activation activation;
     enum layer_positions positions;
     enum layer_norm norm;
+    enum layer_qk_norm qk_norm;
     struct rotary rotary;        /* of rotary positions */
     struct layer_cycle unturned; /* layers without them */
     bool embedding_norm;         /* a LayerNorm of the words' embeddings, BLOOM's */
@@ -44,6 +47,9 @@ struct llama_kind {
     bool qkv_bias;   /* query, key and value have one */
     bool has_window; /* it has one, of usual_window tokens, unless a key says otherwise */
     int64_t usual_window;
+    enum layer_qk_norm qk_norm;
+    int64_t usual_head_size; /* of a file without "head_dim"; 0: hidden_size / n_heads */
+    double usual_eps;        /* of a file without "rms_norm_eps"; 0: that of Llama */
 };
 
 /* Parse and write a config.json.  STATUS_DATA names a field whose value makes another network. */
@@ -103,7 +109,8 @@ double decoder_rotary_part(const struct decoder_config *c);
 json_t *decoder_rotary_to_json(const struct rotary *r);
 bool decoder_rotary_same(const struct rotary *a, const struct rotary *b);
 
-/* A decoder as a model of the engine (nn/model.h).  The equations around the layers (nn/block_pre.c), E the
+/* A decoder as a model of the engine (nn/model.h).  The equations around the layers (nn/block_pre.c, OLMo 2's
+ * nn/block_reordered.c), E the
  * word embeddings, P those of positions:
  *
  *     GPT-2:  x = dropout(E[id] + P[position])

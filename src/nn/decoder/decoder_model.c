@@ -106,23 +106,37 @@ static const struct weight_row bloom_layer_rows[] = {
                     "self_attn.v_proj.bias")
 #define LLAMA_ROWS_OUT                                                                                       \
     WEIGHT_MATRIX(attention.w_o, HIDDEN, HEADS, RESIDUAL, BY_COL, "self_attn.o_proj.weight"),                \
-        WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, OF_ROWS, "post_attention_layernorm.weight"),                \
-        WEIGHT_MATRIX(ff.w_1, FEED_FORWARD, HIDDEN, NORMAL, BY_ROW, "mlp.gate_proj.weight",                  \
-                      "mlp.up_proj.weight"),                                                                 \
+        WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, OF_ROWS, "post_attention_layernorm.weight"), LLAMA_ROWS_FF
+#define LLAMA_ROWS_FF                                                                                        \
+    WEIGHT_MATRIX(ff.w_1, FEED_FORWARD, HIDDEN, NORMAL, BY_ROW, "mlp.gate_proj.weight",                      \
+                  "mlp.up_proj.weight"),                                                                     \
         WEIGHT_MATRIX(ff.w_2, HIDDEN, FEED_FORWARD, RESIDUAL, BY_COL, "mlp.down_proj.weight")
 
 static const struct weight_row llama_layer_rows[] = {LLAMA_ROWS_IN, LLAMA_ROWS_OUT};
 static const struct weight_row qwen2_layer_rows[] = {LLAMA_ROWS_IN, LLAMA_QKV_BIAS, LLAMA_ROWS_OUT};
+static const struct weight_row qwen3_layer_rows[] = {
+    LLAMA_ROWS_IN, WEIGHT_VECTOR(attention.q_norm, HEAD, ONE, OF_HEADS, "self_attn.q_norm.weight"),
+    WEIGHT_VECTOR(attention.k_norm, HEAD, ONE, OF_HEADS, "self_attn.k_norm.weight"), LLAMA_ROWS_OUT};
+static const struct weight_row olmo2_layer_rows[] = {
+    WEIGHT_QKV(attention.w_qkv, "self_attn.q_proj.weight", "self_attn.k_proj.weight",
+               "self_attn.v_proj.weight"),
+    WEIGHT_VECTOR(attention.q_norm, HEADS, ONE, BY_HEAD, "self_attn.q_norm.weight"),
+    WEIGHT_VECTOR(attention.k_norm, KV, ONE, BY_HEAD, "self_attn.k_norm.weight"),
+    WEIGHT_MATRIX(attention.w_o, HIDDEN, HEADS, RESIDUAL, BY_COL, "self_attn.o_proj.weight"),
+    WEIGHT_VECTOR(norm_1.gamma, HIDDEN, ONE, OF_ROWS, "post_attention_layernorm.weight"),
+    LLAMA_ROWS_FF,
+    WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, OF_ROWS, "post_feedforward_layernorm.weight")};
 
 _Static_assert(sizeof gpt2_layer_rows / sizeof gpt2_layer_rows[0] == BLOCK_N_ROWS &&
                    sizeof bloom_layer_rows / sizeof bloom_layer_rows[0] == BLOCK_N_ROWS,
                "a row for every field");
 
-/* What a family calls its weights and modules. */
+/* What a family calls its weights and modules, and how its layers are wired. */
 struct decoder_names {
     struct block_part input, layers, output; /* the output's layer is that of the heads, set with the sizes */
     const char *word;                        /* the parameter E */
     const char *input_module, *norm_module;
+    const struct block_wiring *wiring;
 };
 
 #define PART(rows_, prefix_, layer_)                                                                         \
@@ -135,25 +149,43 @@ static const struct decoder_names gpt2_names = {PART(gpt2_input_rows, "transform
                                                 PART(output_rows, "transformer.", 0),
                                                 "transformer.wte.weight",
                                                 "transformer.drop",
-                                                "transformer.ln_f"},
+                                                "transformer.ln_f",
+                                                &block_pre},
                                   bloom_names = {PART(bloom_input_rows, "transformer.", MODEL_INPUT_LAYER),
                                                  PART(bloom_layer_rows, "transformer.h.", BLOCK_EVERY_LAYER),
                                                  PART(output_rows, "transformer.", 0),
                                                  "transformer.word_embeddings.weight",
                                                  "transformer.word_embeddings_layernorm",
-                                                 "transformer.ln_f"};
+                                                 "transformer.ln_f",
+                                                 &block_pre};
 
-/* Names of Llama's relatives: without or with a bias of query, key and value, with E or a decoder of its
- * own. */
-#define LLAMA_NAMES(layer_rows, output_rows)                                                                 \
+/* Names of Llama's relatives, with E or a decoder of its own. */
+enum llama_form { FORM_LLAMA, FORM_QWEN2, FORM_QWEN3, FORM_OLMO2 };
+
+#define LLAMA_NAMES(layer_rows, output_rows, wiring)                                                         \
     {                                                                                                        \
         PART(llama_input_rows, "model.", MODEL_INPUT_LAYER),                                                 \
             PART(layer_rows, "model.layers.", BLOCK_EVERY_LAYER), PART(output_rows, "", 0),                  \
-            "model.embed_tokens.weight", "model.embed_tokens", "model.norm"                                  \
+            "model.embed_tokens.weight", "model.embed_tokens", "model.norm", &wiring                         \
     }
-static const struct decoder_names llama_names[2][2] = {
-    {LLAMA_NAMES(llama_layer_rows, llama_output_rows), LLAMA_NAMES(llama_layer_rows, llama_own_output_rows)},
-    {LLAMA_NAMES(qwen2_layer_rows, llama_output_rows), LLAMA_NAMES(qwen2_layer_rows, llama_own_output_rows)}};
+#define BOTH_LLAMA_NAMES(layer_rows, wiring)                                                                 \
+    {                                                                                                        \
+        LLAMA_NAMES(layer_rows, llama_output_rows, wiring),                                                  \
+            LLAMA_NAMES(layer_rows, llama_own_output_rows, wiring)                                           \
+    }
+static const struct decoder_names llama_names[][2] = {
+    [FORM_LLAMA] = BOTH_LLAMA_NAMES(llama_layer_rows, block_pre),
+    [FORM_QWEN2] = BOTH_LLAMA_NAMES(qwen2_layer_rows, block_pre),
+    [FORM_QWEN3] = BOTH_LLAMA_NAMES(qwen3_layer_rows, block_pre),
+    [FORM_OLMO2] = BOTH_LLAMA_NAMES(olmo2_layer_rows, block_reordered)};
+
+static enum llama_form llama_form_of(const struct decoder_config *c)
+{
+    return c->qk_norm == LAYER_QK_NORM_ALL     ? FORM_OLMO2
+           : c->qk_norm == LAYER_QK_NORM_HEADS ? FORM_QWEN3
+           : c->qkv_bias                       ? FORM_QWEN2
+                                               : FORM_LLAMA;
+}
 
 /* The rows of the table in memory are a multiple, so that products of the head are aligned. */
 enum { VOCAB_GRAIN = 8 };
@@ -278,16 +310,19 @@ static json_t *llama_to_json(const struct model *m)
     return llama_config_to_json(&decoder_of(m)->config);
 }
 
-#define DECODER_TYPE(name_)                                                                                  \
+#define DECODER_TYPE(name_, to_json_, in_slices_)                                                            \
     {                                                                                                        \
-        .name = #name_, .in_slices = true, .divides_rows = true, .int8 = MODEL_INT8_ALL, .config = config,   \
-        .to_json = name_##_to_json, BLOCK_MODEL_FUNCTIONS, NEXT_TOKEN_FUNCTIONS,                             \
+        .name = name_, .in_slices = in_slices_, .divides_rows = in_slices_, .int8 = MODEL_INT8_ALL,          \
+        .config = config, .to_json = to_json_, BLOCK_MODEL_FUNCTIONS, NEXT_TOKEN_FUNCTIONS,                  \
         .carve_cache = block_model_carve_cache, .input_forward = input_forward,                              \
         .input_backward = input_backward,                                                                    \
     }
 
-static const struct model_type gpt2_type = DECODER_TYPE(gpt2), bloom_type = DECODER_TYPE(bloom),
-                               llama_type = DECODER_TYPE(llama);
+/* Slices of OLMo 2's layers would have parts of the rows that its norms of queries and keys need whole. */
+static const struct model_type gpt2_type = DECODER_TYPE("gpt2", gpt2_to_json, true),
+                               bloom_type = DECODER_TYPE("bloom", bloom_to_json, true),
+                               llama_type = DECODER_TYPE("llama", llama_to_json, true),
+                               olmo2_type = DECODER_TYPE("olmo2", llama_to_json, false);
 
 static struct status create(struct model **model, const struct decoder_config *c,
                             const struct model_type *type, const struct decoder_names *names)
@@ -313,11 +348,12 @@ static struct status create(struct model **model, const struct decoder_config *c
                             .norm_eps = c->norm_eps,
                             .activation = c->activation,
                             .norm = c->norm,
+                            .qk_norm = c->qk_norm,
                             .positions = c->positions,
                             .is_causal = true,
                             .window = c->window},
                    .others = c->unturned,
-                   .wiring = &block_pre,
+                   .wiring = names->wiring,
                    .rotary = c->rotary,
                    .sizes = {.real[DIM_POSITIONS] = c->n_positions,
                              .initializer_range = c->initializer_range},
@@ -357,5 +393,7 @@ struct status llama_model_create(struct model **model, const void *config, enum 
 {
     const struct decoder_config *c = config;
     (void)task;
-    return create(model, c, &llama_type, &llama_names[c->qkv_bias][c->own_decoder]);
+    enum llama_form form = llama_form_of(c);
+    return create(model, c, form == FORM_OLMO2 ? &olmo2_type : &llama_type,
+                  &llama_names[form][c->own_decoder]);
 }

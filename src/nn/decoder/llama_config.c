@@ -30,9 +30,23 @@ static const struct config_field fields[] = {
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
 static const struct llama_kind kinds[] = {
-    {"llama", "LlamaForCausalLM", "LlamaModel", false, false, 0},
-    {"mistral", "MistralForCausalLM", "MistralModel", false, true, 4096},
-    {"qwen2", "Qwen2ForCausalLM", "Qwen2Model", true, false, 0},
+    {.model_type = "llama", .class_name = "LlamaForCausalLM", .bare_class = "LlamaModel"},
+    {.model_type = "mistral",
+     .class_name = "MistralForCausalLM",
+     .bare_class = "MistralModel",
+     .has_window = true,
+     .usual_window = 4096},
+    {.model_type = "qwen2", .class_name = "Qwen2ForCausalLM", .bare_class = "Qwen2Model", .qkv_bias = true},
+    {.model_type = "qwen3",
+     .class_name = "Qwen3ForCausalLM",
+     .bare_class = "Qwen3Model",
+     .qk_norm = LAYER_QK_NORM_HEADS,
+     .usual_head_size = 128},
+    {.model_type = "olmo2",
+     .class_name = "Olmo2ForCausalLM",
+     .bare_class = "Olmo2Model",
+     .qk_norm = LAYER_QK_NORM_ALL,
+     .usual_eps = 1e-5},
 };
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -57,6 +71,7 @@ static const struct decoder_rotary_keys rotary_keys = {.theta = "rope_theta",
 /* Sizes that a file does not have follow from others. */
 static struct status set_heads(struct decoder_config *c, const char *source)
 {
+    c->head_size = c->head_size > 0 ? c->head_size : c->llama->usual_head_size;
     FAIL_IF(c->head_size == 0 && c->hidden_size % c->n_heads != 0, STATUS_DATA,
             "%s: \"hidden_size\" %lld does not divide into %lld heads, and there is no \"head_dim\"", source,
             (long long)c->hidden_size, (long long)c->n_heads);
@@ -134,6 +149,8 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
     bool tied = false;
     *c = defaults;
     TRY(find_kind(&c->llama, object, source));
+    c->qk_norm = c->llama->qk_norm;
+    c->norm_eps = c->llama->usual_eps > 0 ? c->llama->usual_eps : c->norm_eps;
     TRY(config_fields_parse(c, fields, N_FIELDS, false, object, source));
     TRY(set_heads(c, source));
     TRY(check_forms(object, source));

@@ -2,7 +2,7 @@
 #include "ops/cpu/norm_row.h"
 #include "ops/cpu/row_runs.h"
 
-enum { ROWS_PER_ITEM = 8 };
+enum { ROWS_PER_ITEM = 8, NUMBERS_PER_ITEM = 4096 };
 
 struct norm_call {
     tensor out, sum, mean, rstd, in, bias, residual, gamma, beta;
@@ -38,12 +38,20 @@ static size_t bits_bytes(int64_t cols)
     return (size_t)kernel_round_up(n * 2, 64);
 }
 
+/* Heads are short rows: an item has more of them. */
+static int64_t rows_per_item(int64_t cols)
+{
+    int64_t n = NUMBERS_PER_ITEM / cols;
+    return n > ROWS_PER_ITEM ? n : ROWS_PER_ITEM;
+}
+
 static void layernorm_item(const void *context, int64_t item, void *lane)
 {
     const struct norm_call *c = context;
-    int64_t cols = tensor_cols(c->in), end = kernel_min((item + 1) * ROWS_PER_ITEM, tensor_rows(c->in));
+    int64_t cols = tensor_cols(c->in), n = rows_per_item(cols);
+    int64_t end = kernel_min((item + 1) * n, tensor_rows(c->in));
     float *buffer = lane;
-    for (int64_t row = item * ROWS_PER_ITEM; row < end; row++) {
+    for (int64_t row = item * n; row < end; row++) {
         const float *in = rows_load(c->in, row, 0, cols, buffer);
         float *out = rows_target(c->out, row, 0, buffer);
         norm_row_forward(out, rows_number(c->mean, row), rows_number(c->rstd, row), in, c->gamma.data,
@@ -61,8 +69,9 @@ static void cpu_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, 
     }
     struct norm_call c = {.out = out, .mean = mean, .rstd = rstd, .in = in, .gamma = gamma, .beta = beta};
     c.eps = (float)eps;
-    lanes_run(x, "layernorm", kernel_blocks(tensor_rows(in), ROWS_PER_ITEM),
-              (size_t)tensor_cols(in) * sizeof(float), layernorm_item, &c);
+    int64_t cols = tensor_cols(in);
+    lanes_run(x, "layernorm", kernel_blocks(tensor_rows(in), rows_per_item(cols)),
+              (size_t)cols * sizeof(float), layernorm_item, &c);
 }
 
 /* sum = residual + dropout(in); sum may be `in`.  Without bits nothing is dropped. */

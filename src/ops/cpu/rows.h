@@ -69,9 +69,12 @@ static inline void rows_piece_add(float *restrict sum, const float *restrict in,
 }
 
 /* Elements between the first of the tensor and the first of row `row`: dense tensors of any shape, strided
- * matrices. */
+ * matrices and heads [T, N, D]. */
 static inline int64_t rows_offset(tensor t, int64_t row)
 {
+    if (t.n_dims == 3) {
+        return row / t.dims[1] * t.strides[0] + row % t.dims[1] * t.strides[1];
+    }
     return row * (t.n_dims == 2 ? t.strides[0] : tensor_cols(t));
 }
 

@@ -618,7 +618,9 @@ const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
 static const struct pretrain_kind relatives_of_llama[] = {
     {.family = &llama_family, DECODER},   {.family = &tied_llama_family, DECODER},
     {.family = &mistral_family, DECODER}, {.family = &tied_mistral_family, DECODER},
-    {.family = &qwen2_family, DECODER},   {.family = &tied_qwen2_family, DECODER}};
+    {.family = &qwen2_family, DECODER},   {.family = &tied_qwen2_family, DECODER},
+    {.family = &qwen3_family, DECODER},   {.family = &tied_qwen3_family, DECODER},
+    {.family = &olmo2_family, DECODER},   {.family = &tied_olmo2_family, DECODER}};
 
 struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 {

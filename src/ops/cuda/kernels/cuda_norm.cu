@@ -16,9 +16,9 @@ template <typename A, typename R> struct plain_input {
     typedef const R *row;
     typedef packed_eight<R> loaded;
 
-    __device__ row begin(int64_t index, int cols, int32_t *) const
+    __device__ row begin(int64_t index, const launch_norm &n, int32_t *) const
     {
-        return in + index * cols;
+        return in + place_of(n.in, index, n.cols);
     }
     template <typename S> __device__ loaded load(row from, int column, int cols) const
     {
@@ -48,9 +48,9 @@ template <typename A, typename R> struct residual_input {
         packed_eight<R> residual;
     };
 
-    __device__ row begin(int64_t index, int cols, int32_t *) const
+    __device__ row begin(int64_t index, const launch_norm &n, int32_t *) const
     {
-        return row{in + index * cols, residual + index * cols};
+        return row{in + index * n.cols, residual + index * n.cols};
     }
     template <typename S> __device__ loaded load(row from, int column, int cols) const
     {
@@ -87,8 +87,9 @@ template <typename A> struct embedding_input {
         packed_eight<A> word, position, type;
     };
 
-    __device__ row begin(int64_t index, int cols, int32_t *fault) const
+    __device__ row begin(int64_t index, const launch_norm &n, int32_t *fault) const
     {
+        int64_t cols = n.cols;
         return row{word + checked_index(tables.ids, index, tables.n_ids, fault) * cols,
                    position + checked_index(tables.positions, index, tables.n_positions, fault) * cols,
                    type + checked_index(tables.types, index, tables.n_types, fault) * cols};
@@ -166,7 +167,7 @@ __device__ static inline void normalize_row(eight (&values)[S::GROUPS], const no
                                             int64_t index, uint64_t key)
 {
     int cols = (int)c.norm.cols;
-    typename Input::row row = c.input.begin(index, cols, c.fault);
+    typename Input::row row = c.input.begin(index, c.norm, c.fault);
     typename Input::loaded loaded[S::GROUPS];
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
@@ -206,7 +207,7 @@ __device__ static inline void normalize_row(eight (&values)[S::GROUPS], const no
                     values[g].v[k] *= factors.v[k];
                 }
             }
-            store_group<S::WHOLE>(c.out + index * cols, column, cols, values[g]);
+            store_group<S::WHOLE>(c.out + place_of(c.norm.out, index, cols), column, cols, values[g]);
         }
     }
 }
@@ -273,7 +274,7 @@ template <typename Input>
 static void launch_norm_of(const launch *l, const norm_call<Input> &c, const void *const *addresses, int n)
 {
     int64_t cols = c.norm.cols;
-    if (!rows_are_whole(cols, addresses, n)) {
+    if (!rows_are_whole(cols, addresses, n) || !places_are_whole(c.norm.in, c.norm.out)) {
         launch_shape<row_shape<4, 8, false>>(l, c);
     } else if (cols <= 512) {
         launch_shape<row_shape<1, 2, true>>(l, c);

@@ -12,6 +12,7 @@
  * dropped may be NULL, and is NULL if it is rounded instead. */
 template <typename A, typename R, typename D> struct backward_call {
     D *din;
+    launch_places din_places;
     A *dropped;
     uint32_t *maxima; /* maxima of dropped, or NULL */
     const A *dout;
@@ -37,11 +38,13 @@ __device__ static inline row_part<S, A, R> load_part(const backward_call<A, R, D
 {
     row_part<S, A, R> part;
     int cols = (int)c.n.cols;
+    const A *dout = c.dout + place_of(c.n.out, row, cols);
+    const R *in = c.in + place_of(c.n.in, row, cols);
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
         if (S::column(g) < cols) {
-            part.dout[g] = load_group<S::WHOLE>(c.dout + row * cols, S::column(g), cols);
-            part.in[g] = load_group<S::WHOLE>(c.in + row * cols, S::column(g), cols);
+            part.dout[g] = load_group<S::WHOLE>(dout, S::column(g), cols);
+            part.in[g] = load_group<S::WHOLE>(in, S::column(g), cols);
         }
     }
     part.mean = c.n.mean == NULL ? 0.0f : c.n.mean[row]; /* NULL: the RMS norm */
@@ -138,6 +141,7 @@ __device__ static inline void norm_backward(const backward_call<A, R, D> &c, con
     }
     for (; row < end; row += S::ROWS) {
         row_part<S, A, R> now = next;
+        D *din = c.din + place_of(c.din_places, row, cols);
         eight dy[S::GROUPS];
         packed_eight<D> before[ADDS ? S::GROUPS : 1];
         float of_row[2] = {0, 0}; /* sums of g, and of g xhat */
@@ -148,7 +152,7 @@ __device__ static inline void norm_backward(const backward_call<A, R, D> &c, con
         for (int g = 0; g < S::GROUPS; g++) {
             int column = S::column(g);
             if (ADDS && column < cols) { /* loads in flight during the sums over the row */
-                before[ADDS ? g : 0] = load_group<S::WHOLE>(c.din + row * cols, column, cols);
+                before[ADDS ? g : 0] = load_group<S::WHOLE>(din, column, cols);
             }
             if (column < cols) {
                 eight factors = dropout_factors(key_before, c.before, row, column),
@@ -186,7 +190,7 @@ __device__ static inline void norm_backward(const backward_call<A, R, D> &c, con
                 if (ADDS) {
                     add_eight(&dy[g], unpack(before[ADDS ? g : 0]));
                 }
-                store_group<S::WHOLE>(c.din + row * cols, column, cols, dy[g]);
+                store_group<S::WHOLE>(din, column, cols, dy[g]);
                 UNROLL
                 for (int k = 0; k < EIGHT; k++) {
                     dy[g].v[k] *= factors.v[k];
@@ -260,7 +264,8 @@ static void launch_shapes(const launch *l, const backward_call<A, R, D> &c, cons
     if (to != NULL && (c.adds || !rows_are_whole(cols, addresses, 6) || !band_fits(c.n.rows, cols))) {
         launch_shapes(l, c, NULL, runs); /* and from where it is stored */
         round_stored<A, e5m2>(l, round_to_of(*to), launch_rows{c.dropped, cols}, c.n.rows, cols);
-    } else if (!rows_are_whole(cols, addresses, 6)) {
+    } else if (!rows_are_whole(cols, addresses, 6) || !places_are_whole(c.n.in, c.n.out) ||
+               c.din_places.stride % EIGHT != 0) {
         launch_shape<row_shape<4, 8, false>>(l, c, NULL, runs);
     } else if (cols <= 512) {
         launch_shape<row_shape<1, 2, true>>(l, c, to, runs);
@@ -281,6 +286,7 @@ static void launch_backward(const launch *l, const launch_norm *n, const launch_
 {
     const launch_dropout none = {0, 0, 1.0f, NULL};
     backward_call<A, R, D> c = {(D *)b->din,
+                                b->din_places,
                                 (A *)b->dropped,
                                 b->maxima,
                                 (const A *)b->dout,

@@ -248,10 +248,16 @@ void cuda_launch_short_product(const struct launch *l, enum launch_product_tile 
                                const struct launch_product *p, enum launch_type type);
 int cuda_short_product_is_possible(void);
 
+/* The places of rows of `cols` elements: row i begins at element i / n stride + i % n cols. */
+struct launch_places {
+    int64_t n, stride;
+};
+
 struct launch_norm {
     int64_t rows, cols;
-    const float *gamma, *beta; /* beta, and mean in a backward: NULL is the RMS norm */
-    float *mean, *rstd;        /* [rows], or NULL forward, as `sum` may be */
+    struct launch_places in, out; /* of what is normalized, and of the output or its gradient */
+    const float *gamma, *beta;    /* beta, and mean in a backward: NULL is the RMS norm */
+    float *mean, *rstd;           /* [rows], or NULL forward, as `sum` may be */
     float eps;
     uint32_t *maxima; /* maxima of the output of a forward, or NULL */
 };
@@ -266,10 +272,11 @@ void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct
                                             enum launch_type type, enum launch_type stream_type,
                                             const struct launch_dropout *d);
 struct launch_norm_backward {
-    int64_t runs;                                /* into which the rows are split for the sums over them */
-    enum launch_type stream_type;                /* type of `in`: that of dout and dropped, or LAUNCH_F32 */
-    enum launch_type din_type;                   /* one of the two */
-    void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
+    int64_t runs;                 /* into which the rows are split for the sums over them */
+    enum launch_type stream_type; /* type of `in`: that of dout and dropped, or LAUNCH_F32 */
+    enum launch_type din_type;    /* one of the two */
+    void *din, *dropped;          /* dropped = dropout'(din) with `after`, or NULL */
+    struct launch_places din_places;
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
     const void *dout, *in;                       /* dout may be the memory of din, unless `adds` */
     int adds;                                    /* 1: the gradient is added to din; 0: assigned */

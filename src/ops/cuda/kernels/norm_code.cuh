@@ -27,6 +27,18 @@ template <int TEAM_, int GROUPS_, bool WHOLE_> struct row_shape {
     }
 };
 
+/* The first element of a row. */
+__device__ static inline int64_t place_of(const launch_places &p, int64_t row, int64_t cols)
+{
+    return p.n == 1 ? row * p.stride : row / p.n * p.stride + row % p.n * cols;
+}
+
+/* Whether rows in these places begin at whole groups if the first does. */
+static inline bool places_are_whole(const launch_places &a, const launch_places &b)
+{
+    return a.stride % EIGHT == 0 && b.stride % EIGHT == 0;
+}
+
 /* N sums over a team, the same in all of its threads.  `partial` is shared memory, [warps][N]; two calls in a
  * row need different memory. */
 template <typename S, int N> __device__ static inline void team_sums(float (&sums)[N], float (*partial)[N])

@@ -7,10 +7,24 @@
 #include "ops/cuda/table/cuda_slot.h"
 #include "ops/workspace.h"
 
-static struct launch_norm norm_of(tensor in, tensor mean, tensor rstd, tensor gamma, tensor beta, double eps)
+static struct launch_places places_of(tensor t)
 {
-    return (struct launch_norm){tensor_rows(in), tensor_cols(in), gamma.data, beta.data,
-                                mean.data,       rstd.data,       (float)eps, NULL};
+    return (struct launch_places){t.n_dims == 3 ? t.dims[1] : 1, t.strides[0]};
+}
+
+/* `out`: the output, or its gradient. */
+static struct launch_norm norm_of(tensor out, tensor in, tensor mean, tensor rstd, tensor gamma, tensor beta,
+                                  double eps)
+{
+    return (struct launch_norm){.rows = tensor_rows(in),
+                                .cols = tensor_cols(in),
+                                .in = places_of(in),
+                                .out = places_of(out),
+                                .gamma = gamma.data,
+                                .beta = beta.data,
+                                .mean = mean.data,
+                                .rstd = rstd.data,
+                                .eps = (float)eps};
 }
 
 void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
@@ -19,7 +33,7 @@ void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor
     if (accept_tensors(x, "layernorm", ACCEPT_LIST(out), ACCEPT_LIST(mean, rstd, gamma, beta)) &&
         accept_stream(x, "layernorm", out.dtype, ACCEPT_LIST(in))) {
         struct launch l = cuda_slot_launch(x, 0);
-        struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
+        struct launch_norm n = norm_of(out, in, mean, rstd, gamma, beta, eps);
         cuda_launch_layernorm(&l, &n, out.data, cuda_slot_type(out), in.data, cuda_slot_type(in));
         cuda_slot_finish(x, "layernorm");
     }
@@ -36,7 +50,7 @@ static void norm_backward(struct exec *x, const char *op, const struct launch_no
     }
     struct launch l = cuda_slot_launch(x, workspace_layernorm_backward(n->rows, n->cols));
     b->runs = workspace_at_most(n->rows, WORKSPACE_NORM_RUNS);
-    b->din = din.data, b->din_type = cuda_slot_type(din);
+    b->din = din.data, b->din_places = places_of(din), b->din_type = cuda_slot_type(din);
     b->in = in.data, b->stream_type = cuda_slot_type(in);
     b->dout = dout.data;
     cuda_launch_layernorm_backward(&l, n, b, cuda_slot_type(dout));
@@ -49,7 +63,7 @@ void cuda_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor d
     if (accept_tensors(x, "layernorm_backward", ACCEPT_LIST(din, dout),
                        ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma)) &&
         accept_stream(x, "layernorm_backward", dout.dtype, ACCEPT_LIST(in))) {
-        struct launch_norm n = norm_of(in, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_norm n = norm_of(dout, in, mean, rstd, gamma, NULL_TENSOR, 0);
         struct launch_norm_backward b = {.dgamma = dgamma.data, .dbeta = dbeta.data};
         norm_backward(x, "layernorm_backward", &n, &b, din, dout, in);
     }
@@ -66,7 +80,7 @@ void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, ten
         accept_stream(x, op, out.dtype, ACCEPT_LIST(sum, residual)) &&
         cuda_rounding_of_result(&to, &storage, x, op, out, ACCEPT_LIST(out), DTYPE_E4M3)) {
         struct launch l = cuda_slot_launch(x, 0);
-        struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
+        struct launch_norm n = norm_of(out, in, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = cuda_slot_dropout(drop, row_keys);
         n.maxima = tensor_maxima(out);
         cuda_launch_bias_dropout_add_layernorm(&l, &n, to, out.data, sum.data, in.data, bias.data,
@@ -92,7 +106,7 @@ void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, 
                       "dresidual must not alias dout, since rounding may compute the result twice");
             return;
         }
-        struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_norm n = norm_of(dout, sum, mean, rstd, gamma, NULL_TENSOR, 0);
         struct launch_dropout d = cuda_slot_dropout(drop, row_keys);
         struct launch_norm_backward b = {.dropped = din.data,
                                          .dgamma = dgamma.data,
@@ -113,7 +127,7 @@ void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd
     if (accept_tensors(x, "embed", ACCEPT_LIST(out, sum, word, position, type),
                        ACCEPT_LIST(mean, rstd, gamma, beta))) {
         struct launch l = cuda_slot_launch(x, 0);
-        struct launch_norm n = norm_of(out, mean, rstd, gamma, beta, eps);
+        struct launch_norm n = norm_of(out, out, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = cuda_slot_dropout(drop, row_keys);
         struct launch_tables t = {ids.data,          types.data,        positions.data,
                                   tensor_rows(word), tensor_rows(type), tensor_rows(position)};
@@ -146,7 +160,7 @@ void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposi
 {
     if (accept_tensors(x, "embed_backward", ACCEPT_LIST(dsum, dout, sum),
                        ACCEPT_LIST(dword, dposition, dtype, dgamma, dbeta, mean, rstd, gamma))) {
-        struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
+        struct launch_norm n = norm_of(dout, sum, mean, rstd, gamma, NULL_TENSOR, 0);
         struct launch_dropout d = cuda_slot_dropout(drop, row_keys);
         struct launch_norm_backward b = {.dgamma = dgamma.data, .dbeta = dbeta.data, .before = &d};
         norm_backward(x, "embed_backward", &n, &b, dsum, dout, sum);

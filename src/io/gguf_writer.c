@@ -42,10 +42,15 @@ static void put_key(struct gguf_writer *w, const char *key, enum gguf_value type
     w->n_pairs++;
 }
 
-void gguf_put_text(struct gguf_writer *w, const char *key, const char *text)
+void gguf_put_bytes(struct gguf_writer *w, const char *key, const void *text, size_t n)
 {
     put_key(w, key, GGUF_VALUE_TEXT);
-    put_text(&w->pairs, text, strlen(text));
+    put_text(&w->pairs, text, n);
+}
+
+void gguf_put_text(struct gguf_writer *w, const char *key, const char *text)
+{
+    gguf_put_bytes(w, key, text, strlen(text));
 }
 
 void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t value)

@@ -32,6 +32,7 @@ void gguf_writer_init(struct gguf_writer *w);
 
 /* A pair; keys are those of GGUF's specification. */
 void gguf_put_text(struct gguf_writer *w, const char *key, const char *text);
+void gguf_put_bytes(struct gguf_writer *w, const char *key, const void *text, size_t n); /* as a text */
 void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t value);
 void gguf_put_f32(struct gguf_writer *w, const char *key, float value);
 void gguf_put_bool(struct gguf_writer *w, const char *key, bool value);

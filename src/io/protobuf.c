@@ -63,7 +63,7 @@ void protobuf_put_double(struct buf *b, int field, double value)
     buf_append(b, bytes, sizeof bytes);
 }
 
-static void put_bytes(struct buf *b, int field, const void *bytes, size_t n)
+void protobuf_put_bytes(struct buf *b, int field, const void *bytes, size_t n)
 {
     put_tag(b, field, PROTOBUF_BYTES);
     put_varint(b, n);
@@ -72,11 +72,11 @@ static void put_bytes(struct buf *b, int field, const void *bytes, size_t n)
 
 void protobuf_put_text(struct buf *b, int field, const char *text)
 {
-    put_bytes(b, field, text, strlen(text));
+    protobuf_put_bytes(b, field, text, strlen(text));
 }
 
 void protobuf_put_message(struct buf *b, int field, const struct buf *message)
 {
-    put_bytes(b, field, message->data, message->n);
+    protobuf_put_bytes(b, field, message->data, message->n);
     b->failed = b->failed || message->failed;
 }

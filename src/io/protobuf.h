@@ -25,6 +25,7 @@ bool protobuf_read(struct protobuf_field *f, struct span *message);
 void protobuf_put_int(struct buf *b, int field, int64_t value);
 void protobuf_put_float(struct buf *b, int field, float value);
 void protobuf_put_double(struct buf *b, int field, double value);
+void protobuf_put_bytes(struct buf *b, int field, const void *bytes, size_t n);
 void protobuf_put_text(struct buf *b, int field, const char *text);
 void protobuf_put_message(struct buf *b, int field, const struct buf *message);
 

@@ -150,6 +150,15 @@ static struct status read_rows(json_t *config, const struct model_family_gguf *o
     return status_ok();
 }
 
+/* Without a key of their own the rows of the vocabulary are the tokens, of which some may be unused. */
+static struct status take_words(json_t *config, const struct gguf_file *f)
+{
+    const struct gguf_pair *tokens = gguf_file_find(f, "tokenizer.ggml.tokens");
+    return tokens == NULL || !tokens->is_list || json_object_get(config, "vocab_size") != NULL
+               ? status_ok()
+               : set(config, "vocab_size", json_integer((json_int_t)tokens->n));
+}
+
 static bool is_known(const struct model_family_gguf *of, const char *name)
 {
     const struct model_family_gguf_key *row = of->keys;
@@ -194,6 +203,7 @@ struct status gguf_config_read(json_t **config, const struct model_family **fami
     *config = json_pack("{s:s}", "model_type", (*family)->model_types[0]);
     FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for the configuration of %s", source);
     struct status s = read_rows(*config, of, f, source);
+    s = failed(s) ? s : take_words(*config, f);
     s = failed(s) || of->after_read == NULL ? s : of->after_read(*config, f, source);
     s = failed(s) ? s : check_known(of, f, source);
     if (failed(s)) {

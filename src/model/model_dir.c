@@ -50,13 +50,9 @@ static struct status read_tokenizer(struct model_dir *m, struct model_dir_given 
 {
     const char *given = all.vocab_file;
     char path[CHECKPOINT_PATH_BYTES];
-    char beside[FILE_PATH_BYTES];
     const char *directory = m->place.directory;
-    if (model_place_is_gguf(&m->place)) { /* its tokenizer is still read from the files next to it */
-        file_parent(beside, directory);
-        directory = beside;
-    }
     bool has_own =
+        model_place_is_gguf(&m->place) ||
         (model_place_has(path, directory, "vocab.txt") && file_has_bytes(path)) ||
         model_place_has(path, directory, "tokenizer.json") ||
         (model_place_has(path, directory, "vocab.json") && model_place_has(path, directory, "merges.txt"));

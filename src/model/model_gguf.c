@@ -6,12 +6,10 @@
 #include "model/gguf_config.h"
 #include "model/model_dir_forms.h"
 #include "text/bpe_tokenizer.h"
+#include "text/gguf_tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* llama.cpp's numbers (llama_token_type). */
-enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4, TOKEN_UNUSED = 5 };
 
 /* ---- the tokenizer ---- */
 
@@ -36,19 +34,19 @@ static int32_t type_of(const struct tokenizer *t, int32_t id)
     size_t n;
     const struct added_token *added = added_tokens_of(&t->added, id);
     (void)tokenizer_piece(t, id, &n);
-    return n == 0           ? TOKEN_UNUSED
-           : added == NULL  ? TOKEN_NORMAL
-           : added->special ? TOKEN_CONTROL
-                            : TOKEN_USER_DEFINED;
+    return n == 0           ? GGUF_TOKEN_UNUSED
+           : added == NULL  ? GGUF_TOKEN_NORMAL
+           : added->special ? GGUF_TOKEN_CONTROL
+                            : GGUF_TOKEN_USER_DEFINED;
 }
 
 static void put_pieces(struct gguf_writer *w, const struct tokenizer *t, struct buf *room)
 {
-    gguf_put_list(w, "tokenizer.ggml.tokens", GGUF_VALUE_TEXT, (uint64_t)t->n);
+    gguf_put_list(w, GGUF_TOKENIZER_TOKENS, GGUF_VALUE_TEXT, (uint64_t)t->n);
     for (int32_t id = 0; id < t->n; id++) {
         put_piece(w, t, id, room);
     }
-    gguf_put_list(w, "tokenizer.ggml.token_type", GGUF_VALUE_I32, (uint64_t)t->n);
+    gguf_put_list(w, GGUF_TOKENIZER_TYPES, GGUF_VALUE_I32, (uint64_t)t->n);
     for (int32_t id = 0; id < t->n; id++) {
         gguf_put_list_i32(w, type_of(t, id));
     }
@@ -64,7 +62,7 @@ static void put_side(const struct bpe_merges *m, int32_t id, struct buf *room)
 static void put_merges(struct gguf_writer *w, const struct bpe_merges *m,
                        const struct bpe_merge *const *by_rank, struct buf *room)
 {
-    gguf_put_list(w, "tokenizer.ggml.merges", GGUF_VALUE_TEXT, (uint64_t)m->n_merges);
+    gguf_put_list(w, GGUF_TOKENIZER_MERGES, GGUF_VALUE_TEXT, (uint64_t)m->n_merges);
     for (int32_t i = 0; i < m->n_merges; i++) {
         buf_clear(room);
         put_side(m, by_rank[i]->left, room);
@@ -74,20 +72,44 @@ static void put_merges(struct gguf_writer *w, const struct bpe_merges *m,
     }
 }
 
+/* Whether special tokens stand first or last around a text. */
+static bool has_special(const struct input_specials *s, int32_t id)
+{
+    return s->n > 0 && id >= 0 && s->ids[0] == id;
+}
+
+/* The end of a turn, where it is not that of a document. */
+static void put_turn_end(struct gguf_writer *w, const struct tokenizer *t)
+{
+    int i = 0;
+    while (i < t->n_ends && t->ends[i] == t->special[SPECIAL_END]) {
+        i++;
+    }
+    if (i < t->n_ends) {
+        gguf_put_u32(w, GGUF_TOKENIZER_TURN_END, (uint32_t)t->ends[i]);
+    }
+}
+
 static void put_specials(struct gguf_writer *w, const struct tokenizer *t)
 {
-    static const char *const keys[SPECIAL_COUNT] = {
-        [SPECIAL_BEGIN] = "tokenizer.ggml.bos_token_id",
-        [SPECIAL_END] = "tokenizer.ggml.eos_token_id",
-        [SPECIAL_UNKNOWN] = "tokenizer.ggml.unknown_token_id",
-        [SPECIAL_PAD] = "tokenizer.ggml.padding_token_id",
-        [SPECIAL_SEPARATOR] = "tokenizer.ggml.seperator_token_id", /* llama.cpp's spelling */
-        [SPECIAL_MASK] = "tokenizer.ggml.mask_token_id",
-    };
     for (int i = 0; i < SPECIAL_COUNT; i++) {
-        if (keys[i] != NULL && t->special[i] >= 0) {
-            gguf_put_u32(w, keys[i], (uint32_t)t->special[i]);
+        const char *key = gguf_tokenizer_special_key((enum special_token)i);
+        if (key != NULL && t->special[i] >= 0) {
+            gguf_put_u32(w, key, (uint32_t)t->special[i]);
         }
+    }
+    put_turn_end(w, t);
+    gguf_put_bool(w, GGUF_TOKENIZER_BEGINS, has_special(&t->frame.one.before, t->special[SPECIAL_BEGIN]));
+    gguf_put_bool(w, GGUF_TOKENIZER_ENDS, has_special(&t->frame.one.after, t->special[SPECIAL_END]));
+}
+
+/* A tokenizer.json says more than the other keys, such as a normalizer; llama.cpp leaves it alone. */
+static void put_json(struct gguf_writer *w, const struct tokenizer *t)
+{
+    const struct tokenizer_file *file = &t->files[0];
+    if (t->n_files > 0 && strcmp(file->name, "tokenizer.json") == 0 &&
+        memchr(file->bytes, '\0', file->n) == NULL) {
+        gguf_put_bytes(w, GGUF_TOKENIZER_JSON, file->bytes, file->n);
     }
 }
 
@@ -102,14 +124,15 @@ static struct status put_tokenizer(struct gguf_writer *w, const struct model_dir
     const struct bpe_merge **by_rank = bpe_merges_by_rank(&bpe->merges);
     struct buf room = {0};
     FAIL_IF(by_rank == NULL, STATUS_MEMORY, "out of memory for the merges of a tokenizer");
-    gguf_put_text(w, "tokenizer.ggml.model", BPE_GGUF_MODEL);
-    gguf_put_text(w, "tokenizer.ggml.pre", bpe->gguf_name);
+    gguf_put_text(w, GGUF_TOKENIZER_MODEL, BPE_GGUF_MODEL);
+    gguf_put_text(w, GGUF_TOKENIZER_PRE, bpe->gguf_name);
     put_pieces(w, c->tokenizer, &room);
     put_merges(w, &bpe->merges, by_rank, &room);
     put_specials(w, c->tokenizer);
     if (c->tokenizer->chat_template != NULL) {
-        gguf_put_text(w, "tokenizer.chat_template", c->tokenizer->chat_template);
+        gguf_put_text(w, GGUF_TOKENIZER_TEMPLATE, c->tokenizer->chat_template);
     }
+    put_json(w, c->tokenizer);
     free((void *)by_rank);
     struct status s = buf_status(&room);
     buf_fini(&room);

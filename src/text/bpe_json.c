@@ -1,6 +1,7 @@
 #include "text/bpe_json.h"
 
 #include "core/hash.h"
+#include "text/gguf_pre.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
@@ -70,33 +71,6 @@ struct status bpe_json_check_neutral(const json_t *model, const char *source)
     return status_ok();
 }
 
-/* The names that llama.cpp has for steps in front of ByteLevel, by their expression; NULL: it has none. */
-static const char *find_gguf_name(const json_t *pre_tokenizer, const struct bpe *bpe)
-{
-    static const char begin[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}";
-    static const char end[] = "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-    const json_t *step = json_array_get(json_object_get(pre_tokenizer, "pretokenizers"), 0);
-    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
-    const struct pre_split *p = &bpe->split;
-    if (bpe->pattern != BPE_SPLITS) {
-        return bpe_pattern_gguf_name(bpe->pattern);
-    }
-    if (p->n == 2 && p->steps[0].kind == PRE_SPLIT_DIGIT && p->steps[1].kind == PRE_SPLIT_GPT2) {
-        return "smollm";
-    }
-    size_t n = regex == NULL ? 0 : strlen(regex);
-    if (p->n != 1 || n < sizeof begin + sizeof end - 2 || memcmp(regex, begin, sizeof begin - 1) != 0 ||
-        strcmp(regex + n - (sizeof end - 1), end) != 0) {
-        return NULL;
-    }
-    const char *between = regex + sizeof begin - 1;
-    size_t n_between = n - (sizeof begin + sizeof end - 2);
-    return n_between == 0                                       ? "qwen2"
-           : n_between != 5 || memcmp(between, "{1,3}", 5) != 0 ? NULL
-           : bpe->ignores_merges                                ? "llama-bpe"
-                                                                : "dbrx";
-}
-
 /* A single step that is one of the two patterns is the pattern. */
 static struct status read_pre_tokenizer(struct bpe *bpe, const json_t *part, const char *source)
 {
@@ -104,7 +78,8 @@ static struct status read_pre_tokenizer(struct bpe *bpe, const json_t *part, con
     enum pre_split_kind first = bpe->split.steps[0].kind;
     bool is_one = bpe->split.n == 1 && (first == PRE_SPLIT_GPT2 || first == PRE_SPLIT_BLOOM);
     bpe->pattern = !is_one ? BPE_SPLITS : first == PRE_SPLIT_GPT2 ? BPE_GPT2 : BPE_BLOOM;
-    bpe->gguf_name = find_gguf_name(part, bpe);
+    bpe->gguf_name = bpe->pattern != BPE_SPLITS ? bpe_pattern_gguf_name(bpe->pattern)
+                                                : gguf_pre_name(part, bpe->ignores_merges);
     return status_ok();
 }
 

@@ -1,7 +1,6 @@
 #include "text/sentencepiece_tokenizer.h"
 
 #include "core/hash.h"
-#include "io/file.h"
 #include "text/sentencepiece.h"
 #include "text/sentencepiece_json.h"
 #include "text/sentencepiece_model.h"
@@ -200,20 +199,14 @@ static struct input_frame frame_of(const struct sentencepiece_specials *specials
     return f;
 }
 
-static struct status open_model(struct tokenizer *t, const char *path)
+static struct status open_model(struct tokenizer *t, const void *bytes, size_t n, const char *source)
 {
-    struct file_map map;
     struct sentencepiece_specials specials = {0};
     TRY(allocate(t));
     struct vocabulary *v = t->vocabulary;
     v->is_protobuf = true;
-    struct status s = file_map_open(&map, path);
-    if (!failed(s)) {
-        buf_append(&v->file, map.n == 0 ? "" : (const char *)map.data, map.n);
-        s = sentencepiece_model_read(&v->model, &specials, map.data, map.n, path);
-        file_map_close(&map);
-    }
-    TRY(complete(t, s, model_name));
+    buf_append(&v->file, n == 0 ? "" : bytes, n);
+    TRY(complete(t, sentencepiece_model_read(&v->model, &specials, bytes, n, source), model_name));
     t->special[SPECIAL_UNKNOWN] = specials.unknown;
     t->special[SPECIAL_BEGIN] = specials.begin;
     t->special[SPECIAL_END] = specials.end;
@@ -236,7 +229,7 @@ const struct tokenizer_kind sentencepiece_tokenizer_kind = {
     .is_json = sentencepiece_json_is,
     .open_json = open_json,
     .file_name = model_name,
-    .open_file = open_model,
+    .open_bytes = open_model,
     .decodes_bytes = true,
     .frame = input_frame_roberta,
     .special_names = special_names,

@@ -89,9 +89,10 @@ struct tokenizer_kind {
     bool (*is_json)(const json_t *root);
     struct status (*open_json)(struct tokenizer *t, struct added_tokens *added, const json_t *root,
                                const char *text, size_t n, const char *source);
-    /* The name of a file that is such a vocabulary alone, and opening it; NULL: the kind has none. */
+    /* The name of a file that is such a vocabulary alone, and opening its bytes, which are copied; NULL: the
+     * kind has none. */
     const char *file_name;
-    struct status (*open_file)(struct tokenizer *t, const char *path);
+    struct status (*open_bytes)(struct tokenizer *t, const void *bytes, size_t n, const char *source);
     bool decodes_bytes; /* decoding gives the text's bytes; else words with spaces between them */
     /* [SPECIAL_COUNT] the usual texts of special tokens, where no file says; NULL: the kind has found them */
     const char *const (*special_names)[2];

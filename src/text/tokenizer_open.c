@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "text/bpe_tokenizer.h"
 #include "text/chat_template.h"
+#include "text/gguf_tokenizer.h"
 #include "text/sentencepiece_tokenizer.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_config.h"
@@ -46,6 +47,22 @@ static const struct tokenizer_kind *kind_of_name(const char *path)
     return NULL;
 }
 
+struct status tokenizer_open_json(struct tokenizer *t, struct added_tokens *added, bool *found,
+                                  const json_t *root, const char *text, size_t n, const char *source)
+{
+    const struct tokenizer_kind *kind = kind_of_json(root);
+    *found = kind != NULL;
+    if (kind == NULL) {
+        return status_ok();
+    }
+    TRY(kind->open_json(t, added, root, text, n, source));
+    struct status s = input_frame_parse(&t->frame, json_object_get(root, "post_processor"), source);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
 /* Opens tokenizer.json if it is of a kind that it describes alone; else *found is false. */
 static struct status open_json(struct tokenizer *t, struct added_tokens *added, bool *found, const char *path)
 {
@@ -55,17 +72,19 @@ static struct status open_json(struct tokenizer *t, struct added_tokens *added, 
     const char *text = map.n == 0 ? "" : (const char *)map.data;
     struct status s = json_parse(&root, text, map.n, path);
     if (!failed(s)) {
-        const struct tokenizer_kind *kind = kind_of_json(root);
-        *found = kind != NULL;
-        s = *found ? kind->open_json(t, added, root, text, map.n, path) : s;
-        s = failed(s) || !*found
-                ? s
-                : input_frame_parse(&t->frame, json_object_get(root, "post_processor"), path);
+        s = tokenizer_open_json(t, added, found, root, text, map.n, path);
         json_decref(root);
     }
-    if (failed(s)) {
-        tokenizer_fini(t);
-    }
+    file_map_close(&map);
+    return s;
+}
+
+/* Opens a file that is a kind's vocabulary alone. */
+static struct status open_kind(struct tokenizer *t, const struct tokenizer_kind *kind, const char *path)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path));
+    struct status s = kind->open_bytes(t, map.data, map.n, path);
     file_map_close(&map);
     return s;
 }
@@ -94,7 +113,7 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
     if (kind != NULL) {
         FAIL_IF(lower_case, STATUS_USAGE, "a %s tokenizer keeps the case of text; leave out --do_lower_case",
                 kind->name);
-        return kind->open_file(t, path);
+        return open_kind(t, kind, path);
     }
     TRY(is_json(&json, path));
     if (!json) {
@@ -180,9 +199,23 @@ static struct status complete_beside(struct tokenizer *t, struct added_tokens *a
     return s;
 }
 
+/* A GGUF file has the settings too. */
+static struct status open_gguf(struct tokenizer *t, const char *path, bool lower_case)
+{
+    TRY(gguf_tokenizer_open(t, path));
+    struct status s = tokenizer_set_lower_case(t, lower_case);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
 struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
 {
     struct added_tokens added = {0};
+    if (gguf_file_is_at(path)) {
+        return open_gguf(t, path, lower_case);
+    }
     struct status s = open_file(t, &added, path, lower_case);
     s = failed(s) ? s : complete_beside(t, &added, path, t->kind->decodes_bytes);
     added_tokens_fini(&added);
@@ -236,6 +269,9 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
     find_merges(merges, path);
     if (merges[0] != '\0') {
         return tokenizer_open_merges(t, path, merges);
+    }
+    if (gguf_file_is_at(path)) {
+        return open_gguf(t, path, false);
     }
     struct status s = open_file(t, &added, path, false);
     s = failed(s) ? s : complete_beside(t, &added, path, true);
@@ -309,7 +345,7 @@ static struct status find_bpe(struct tokenizer *t, struct added_tokens *added, b
     for (size_t i = 0; i < N_KINDS && !*found && !has_json; i++) {
         if (kinds[i]->file_name != NULL) {
             TRY(find_file(path, found, directory, kinds[i]->file_name));
-            TRY(*found ? kinds[i]->open_file(t, path) : status_ok());
+            TRY(*found ? open_kind(t, kinds[i], path) : status_ok());
         }
     }
     TRY(find_file(merges, &has_merges, directory, "merges.txt"));
@@ -383,6 +419,10 @@ struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length,
     struct added_tokens added = {0};
     *t = (struct tokenizer){0};
     c.added = &added;
+    *max_length = INT64_MAX;
+    if (gguf_file_is_at(directory)) {
+        return gguf_tokenizer_open(t, directory);
+    }
     struct status s = read_directory(t, &c, directory);
     added_tokens_fini(&added);
     *max_length = c.model_max_length;

@@ -1,5 +1,6 @@
 /* tokenizer_open: the one place that chooses a kind of tokenizer, by the files that exist: WordPiece by
- * vocab.txt, byte-level BPE by tokenizer.json, or by vocab.json and merges.txt. */
+ * vocab.txt, byte-level BPE by tokenizer.json, or by vocab.json and merges.txt.  Where a path is one of a
+ * GGUF file, its keys have all (gguf_tokenizer.h). */
 #ifndef KILN_TEXT_TOKENIZER_OPEN_H
 #define KILN_TEXT_TOKENIZER_OPEN_H
 
@@ -12,6 +13,11 @@ struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, b
 
 /* Opens a byte-level BPE by vocab.json and merges.txt.  STATUS_DATA. */
 struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path);
+
+/* Opens a tokenizer.json, whose top is `root`, of n bytes, which are copied, with the tokens that were
+ * added, if it is of a kind that it describes alone; else *found is false. */
+struct status tokenizer_open_json(struct tokenizer *t, struct added_tokens *added, bool *found,
+                                  const json_t *root, const char *text, size_t n, const char *source);
 
 /* The flags that name a vocabulary. */
 struct vocab_flags {
@@ -42,9 +48,9 @@ struct status tokenizer_open_find_any(char path[FILE_PATH_BYTES], bool *found, c
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
                                   const char *directory);
 
-/* Opens the tokenizer of a model directory: vocab.txt, tokenizer.json, or vocab.json and merges.txt, with the
- * settings of the latter and of tokenizer_config.json. *max_length gets the number of tokens that the model
- * can read; INT64_MAX if no file says. */
+/* Opens the tokenizer of a model directory, or of a GGUF file: vocab.txt, tokenizer.json, or vocab.json and
+ * merges.txt, with the settings of the latter and of tokenizer_config.json. *max_length gets the number of
+ * tokens that the model can read; INT64_MAX if no file says. */
 struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory);
 
 /* For tokens that another program made with an unknown vocabulary: n is 0, its file is empty. */

@@ -5,6 +5,8 @@
 
 #include "core/bytes.h"
 #include "io/gguf_file.h"
+#include "text/gguf_tokenizer.h"
+#include "text/tokenizer_open.h"
 
 enum { MOST_TENSORS = 64 };
 
@@ -38,6 +40,7 @@ static void read_value(struct span *s, char *to, size_t room)
     float real;
     switch (type) {
     case 4: snprintf(to, room, "%u", bytes_read_u32(s)); return;
+    case 7: snprintf(to, room, "%s", bytes_read_u8(s) != 0 ? "true" : "false"); return;
     case 6:
         memcpy(&real, bytes_take(s, 4), 4);
         snprintf(to, room, "%g", (double)real);
@@ -107,10 +110,11 @@ static void header_open(struct header *h, const char *path, const struct pair *p
     }
     EXPECT(h->n_pairs == n, "%llu pairs, not %llu", (unsigned long long)h->n_pairs, (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
-        char key[64], value[512];
+        char key[64], value[1 << 14];
         read_text(&h->span, key, sizeof key);
         read_value(&h->span, value, sizeof value);
-        EXPECT(strcmp(value, wanted_of(pairs, key)) == 0, "%s is %s, not %s", key, value,
+        const char *wanted = wanted_of(pairs, key); /* NULL: test_tokenizers compares it */
+        EXPECT(wanted == NULL || strcmp(value, wanted) == 0, "%s is %s, not %s", key, value,
                wanted_of(pairs, key));
     }
     read_infos(h);
@@ -195,6 +199,8 @@ static void check_place(const struct header *h, const struct decoder *d, const s
 #define TOKENIZER(pre, end)                                                                                  \
     {"tokenizer.ggml.model", "gpt2"}, {"tokenizer.ggml.pre", pre},                                           \
         {"tokenizer.ggml.tokens", "[262: ! ... " end "]"}, {"tokenizer.ggml.token_type", "[262: 1 ... 3]"},  \
+        {"tokenizer.ggml.add_bos_token", "false"}, {"tokenizer.ggml.add_eos_token", "false"},                \
+        {"tokenizer.huggingface.json", NULL},                                                                \
     {                                                                                                        \
         "tokenizer.ggml.merges", "[5: t h ... an d]"                                                         \
     }
@@ -230,6 +236,7 @@ static const struct pair bloom_pairs[] = {
     {"bloom.attention.layer_norm_epsilon", "1e-05"},
     TOKENIZER("gpt-2", "</s>"), /* the golden's tokenizer has GPT-2's pattern */
     {"tokenizer.ggml.eos_token_id", "261"},
+    {"tokenizer.ggml.eot_token_id", "2"}, /* config.json has that of its class */
     {NULL, NULL},
 };
 
@@ -322,6 +329,7 @@ static const struct pair mistral_pairs[] = {
     TOKENIZER("gpt-2", "<|endoftext|>"),
     {"tokenizer.ggml.bos_token_id", "261"},
     {"tokenizer.ggml.eos_token_id", "261"},
+    {"tokenizer.ggml.eot_token_id", "2"},
     {NULL, NULL},
 };
 
@@ -376,6 +384,51 @@ static void test_configurations(void)
         free(of_keys);
         json_decref(root);
         json_decref(root_of_keys);
+    }
+}
+
+/* In GGUF the end of documents ends an answer too. */
+static void expect_same_tokenizer(const struct tokenizer *a, const struct tokenizer *b)
+{
+    EXPECT(a->n == b->n && memcmp(a->special, b->special, sizeof a->special) == 0 &&
+               a->frame.one.before.n == b->frame.one.before.n,
+           "special tokens, or %d pieces, not %d", a->n, b->n);
+    for (int i = 0; i < b->n_ends; i++) {
+        EXPECT(tokenizer_ends(a, b->ends[i]), "token %d ends a text", b->ends[i]);
+    }
+    EXPECT(a->hash == b->hash, "the hash of what decides ids");
+    for (int32_t id = 0; id < a->n; id++) {
+        size_t n_a, n_b;
+        const char *x = tokenizer_piece(a, id, &n_a), *y = tokenizer_piece(b, id, &n_b);
+        EXPECT(n_a == n_b && memcmp(x, y, n_a) == 0, "token %d is '%.*s', not '%.*s'", id, (int)n_a, x,
+               (int)n_b, y);
+    }
+}
+
+/* The tokenizer of a file is that of its directory, by the tokenizer.json in it and without. */
+static void test_tokenizers(void)
+{
+    static const char *const names[][2] = {
+        {"gpt2", "gpt2_q8"}, {"bloom", "bloom_bf16"}, {"llama", "llama_f32"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tokenizer t, of_keys;
+        struct gguf_file f;
+        int64_t max_length;
+        char path[FILE_PATH_BYTES];
+        EXPECT_OK(tokenizer_open_directory(&t, &max_length, path_of(names[i][0])));
+        EXPECT_OK(file_make_path(path, "%s/model.gguf", path_of(names[i][1])));
+        EXPECT_OK(tokenizer_open_directory(&of_keys, &max_length, path));
+        expect_same_tokenizer(&of_keys, &t);
+        tokenizer_fini(&of_keys);
+        EXPECT_OK(gguf_file_open_keys(&f, path));
+        for (int k = 0; k < f.n_pairs; k++) {
+            f.pairs[k].key = strcmp(f.pairs[k].key, GGUF_TOKENIZER_JSON) == 0 ? "other" : f.pairs[k].key;
+        }
+        EXPECT_OK(gguf_tokenizer_read(&of_keys, &f, path));
+        expect_same_tokenizer(&of_keys, &t);
+        gguf_file_close(&f);
+        tokenizer_fini(&of_keys);
+        tokenizer_fini(&t);
     }
 }
 
@@ -455,6 +508,7 @@ int main(void)
     test_gpt2();
     test_bloom();
     test_configurations();
+    test_tokenizers();
     test_other_types();
     test_refused();
     cases_close();

@@ -76,8 +76,8 @@ done
 [ -n "${BENCH:-}" ] || { echo; bench/weak_scaling.sh; }
 
 echo
-# WordPiece, text in memory to ids in memory, in MB per second of processor time of one thread: name vocabulary letter_case text
-wordpiece_rows()
+# Text in memory to ids in memory, in MB per second of processor time of one thread: name vocabulary cased|uncased|any text
+tokenizer_rows()
 {
     : >"$work/kiln.txt"
     : >"$work/hf.txt"
@@ -89,7 +89,7 @@ wordpiece_rows()
 }
 
 row "WordPiece, one thread, MB/s" kiln tokenizers ratio
-wordpiece_rows "King James Bible, uncased" "$work/vocab.txt" uncased "$text"
+tokenizer_rows "King James Bible, uncased" "$work/vocab.txt" uncased "$text"
 for script in korean russian chinese mixed; do # made-up text: real letters, invented words
     made=$work/$script.txt
     [ -s "$made" ] || python3 tools/make_script_text.py $script 20 >"$made"
@@ -98,13 +98,20 @@ for script in korean russian chinese mixed; do # made-up text: real letters, inv
         [ $case = cased ] || lower=(--do_lower_case)
         [ -s "$work/vocab_${script}_$case.txt" ] || $kiln vocab --input "$made" --input_format lines --replace_invalid_utf8 \
             --vocab_size 30522 --limit_alphabet 6000 "${lower[@]}" --vocab_file "$work/vocab_${script}_$case.txt" 2>/dev/null
-        wordpiece_rows "$script, $case" "$work/vocab_${script}_$case.txt" $case "$made"
+        tokenizer_rows "$script, $case" "$work/vocab_${script}_$case.txt" $case "$made"
     done
 done
 for files in ${TEXTS:-}; do # real text that is at hand: VOCAB,cased|uncased,FILE
     IFS=, read -r vocab_file case file <<<"$files"
-    wordpiece_rows "$(basename "$file"), $case" "$vocab_file" "$case" "$file"
+    tokenizer_rows "$(basename "$file"), $case" "$vocab_file" "$case" "$file"
 done
+
+# A unigram of SentencePiece's with as many pieces as XLM-R's, the same measure.
+unigram=$work/unigram
+[ -s "$unigram/tokenizer.json" ] || { mkdir -p "$unigram" && "$python" bench/peers/hf_tokenizers.py "$unigram" unigram "$text" >/dev/null; }
+echo
+row "Unigram, one thread, MB/s" kiln tokenizers ratio
+tokenizer_rows "King James Bible" "$unigram" any "$text"
 
 # Byte-level BPE of GPT-2's pattern, the same measure. gigatoken reads a file, its fastest way; warm: the same text again.
 bpe_rows() # name VOCAB_JSON MERGES TEXT

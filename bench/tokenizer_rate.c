@@ -2,6 +2,7 @@
  *
  * usage: tokenizer_rate VOCAB cased|uncased REPEATS FILE      (WordPiece)
  *        tokenizer_rate VOCAB_JSON MERGES REPEATS FILE        (byte-level BPE)
+ *        tokenizer_rate DIRECTORY any REPEATS FILE            (that of a model directory)
  *
  * Cold: each repeat has a new scratch, so filling its cache is in the time.  Warm: the same scratch reads the
  * text again.  Lines are encoded one by one, as bench/peers/hf_tokenizers.py and bench/peers/bpe_peers.py do.
@@ -88,6 +89,10 @@ static struct status measure(const struct tokenizer *t, const struct file_map *f
 static struct status open_tokenizer(struct tokenizer *t, const char *vocab, const char *how)
 {
     bool lower_case = strcmp(how, "uncased") == 0;
+    int64_t max_length;
+    if (strcmp(how, "any") == 0) {
+        return tokenizer_open_directory(t, &max_length, vocab);
+    }
     return lower_case || strcmp(how, "cased") == 0 ? tokenizer_open_vocabulary(t, vocab, lower_case)
                                                    : tokenizer_open_merges(t, vocab, how);
 }
@@ -110,7 +115,7 @@ int main(int n_args, char **args)
 {
     int n_repeats = n_args == 5 ? atoi(args[3]) : 0;
     if (n_repeats < 1 || n_repeats > MAX_REPEATS) {
-        fprintf(stderr, "usage: tokenizer_rate VOCAB cased|uncased|MERGES REPEATS FILE\n");
+        fprintf(stderr, "usage: tokenizer_rate VOCAB cased|uncased|any|MERGES REPEATS FILE\n");
         return 64;
     }
     struct status s = run(args[1], args[2], n_repeats, args[4]);

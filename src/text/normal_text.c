@@ -69,7 +69,7 @@ void normal_text_end(struct normal_text *t, size_t origin)
 
 size_t normal_text_origin(const struct normal_text *t, size_t at)
 {
-    return t->origins == NULL ? at : t->origins[at];
+    return t->keeps_origins ? t->origins[at] : at;
 }
 
 struct status normal_text_status(const struct normal_text *t)

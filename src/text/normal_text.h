@@ -11,7 +11,7 @@
 
 struct normal_text {
     char *bytes;     /* [n] */
-    size_t *origins; /* [n + 1] where the original of each byte begins, ascending; NULL unless kept */
+    size_t *origins; /* [n + 1] where the original of each byte begins, ascending, if kept */
     size_t n, capacity;
     bool keeps_origins, failed;
 };

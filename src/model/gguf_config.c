@@ -260,10 +260,8 @@ struct status gguf_config_put(struct gguf_writer *w, const struct model_family *
     const struct model_family_gguf *of = family->gguf;
     json_t *root = family->config_to_json(config, MODEL_TASK_CAUSAL_LM);
     FAIL_IF(root == NULL, STATUS_MEMORY, "out of memory for a configuration");
-    if (of->before_write != NULL) {
-        of->before_write(root, config);
-    }
-    for (const struct model_family_gguf_key *row = of->keys; row->name != NULL; row++) {
+    struct status s = of->before_write == NULL ? status_ok() : of->before_write(root, config);
+    for (const struct model_family_gguf_key *row = of->keys; !failed(s) && row->name != NULL; row++) {
         char key[KEY_BYTES];
         const json_t *value = row->key == NULL || row->use == GGUF_KEY_READ ? NULL : get(root, row->key);
         if (fits(value, row->type)) {
@@ -271,5 +269,5 @@ struct status gguf_config_put(struct gguf_writer *w, const struct model_family *
         }
     }
     json_decref(root);
-    return status_ok();
+    return s;
 }

@@ -91,8 +91,8 @@ struct model_family_gguf {
     const char *const *in_f32; /* matrices that are fp32 in files of any type; NULL ends them */
     const struct model_family_gguf_key *keys;
     /* Changes config.json before its values are put, and says what the program that reads them will compute
-     * otherwise; NULL: nothing is to do. */
-    void (*before_write)(json_t *root, const void *config);
+     * otherwise; NULL: nothing is to do.  STATUS_UNAVAILABLE: no such program computes this model. */
+    struct status (*before_write)(json_t *root, const void *config);
     /* Completes the config.json that the keys gave by what else the file has; NULL: it is complete.
      * STATUS_DATA. */
     struct status (*after_read)(json_t *root, const struct gguf_file *f, const char *source);

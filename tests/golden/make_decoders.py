@@ -8,7 +8,8 @@ positions, "windows" [n, 2] are contexts and strides to read it in, and "CASE:na
 Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
 power of two), bloom_half (its weights in bfloat16, in shards), llama (heads that share keys and values, a decoder of its own, Llama 3's scaling of
 rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings), mistral_window (a
-token sees five keys), qwen3 (a norm of each head's queries and keys; tied), olmo2 (norms of all of them, and of what the sublayers add).
+token sees five keys), qwen3 (a norm of each head's queries and keys; tied), olmo2 (norms of all of them, and of what the sublayers add),
+smollm3 (the fourth of five layers has no positions).
 
 Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
 """
@@ -21,6 +22,7 @@ from small_models import file_tensors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import SmolLM3Config, SmolLM3ForCausalLM
 
 LENGTHS, S, V = [9, 24, 5], 24, 263
 TEXT = "In the beginning and the end: the hand, and 1,234 \u00e9t\u00e9s of the sea.\n\nThen the tenth."
@@ -60,9 +62,11 @@ def make_bloom(dtype=torch.float32):
     return randomized(model).to(dtype)
 
 
-def make_llama(kind, config, **more):
-    return randomized(kind(config(vocab_size=V, hidden_size=24, intermediate_size=40, num_hidden_layers=2, max_position_embeddings=S,
-                                  attn_implementation="eager", **more)))
+def make_llama(kind, config, seed=None, **more):
+    if seed is not None:
+        torch.manual_seed(seed)
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "max_position_embeddings": S}
+    return randomized(kind(config(vocab_size=V, attn_implementation="eager", **(sizes | more))))
 
 
 def make_llamas():
@@ -73,7 +77,9 @@ def make_llamas():
             "qwen2": make_llama(Qwen2ForCausalLM, Qwen2Config, num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True),
             "mistral_window": make_llama(MistralForCausalLM, MistralConfig, num_attention_heads=4, num_key_value_heads=2, sliding_window=5),
             "qwen3": make_llama(Qwen3ForCausalLM, Qwen3Config, num_attention_heads=4, num_key_value_heads=2, head_dim=10, tie_word_embeddings=True),
-            "olmo2": make_llama(Olmo2ForCausalLM, Olmo2Config, num_attention_heads=4, num_key_value_heads=2)}
+            "olmo2": make_llama(Olmo2ForCausalLM, Olmo2Config, num_attention_heads=4, num_key_value_heads=2),
+            "smollm3": make_llama(SmolLM3ForCausalLM, SmolLM3Config, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
+                                  rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=None, seed=6)}
 
 
 def next_token_loss(logits, ids):
@@ -136,7 +142,7 @@ def main():
                "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
                "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
     cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas()
-    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2")
+    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2", "smollm3")
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)

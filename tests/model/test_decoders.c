@@ -145,6 +145,41 @@ static void check_training(const char *name, const struct wanted_gradient *gradi
         name, name, false, 0, 0, 0                                                                           \
     }
 
+static void test_training_of_llamas(void)
+{
+    static const struct wanted_gradient llama[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("lm_head.weight"),
+        PLAIN("model.norm.weight"),
+        PLAIN("model.layers.0.input_layernorm.weight"),
+        PLAIN("model.layers.1.post_attention_layernorm.weight"),
+        PLAIN("model.layers.0.self_attn.q_proj.weight"),
+        PLAIN("model.layers.0.self_attn.k_proj.weight"),
+        PLAIN("model.layers.1.self_attn.v_proj.weight"),
+        PLAIN("model.layers.1.self_attn.o_proj.weight"),
+        PLAIN("model.layers.0.mlp.gate_proj.weight"),
+        PLAIN("model.layers.0.mlp.up_proj.weight"),
+        PLAIN("model.layers.1.mlp.down_proj.weight"),
+    };
+    static const struct wanted_gradient qwen2[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("model.layers.0.self_attn.q_proj.bias"),
+        PLAIN("model.layers.0.self_attn.k_proj.bias"),
+        PLAIN("model.layers.1.self_attn.v_proj.bias"),
+        PLAIN("model.layers.1.mlp.gate_proj.weight"),
+    };
+    static const struct wanted_gradient smollm3[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("model.layers.2.self_attn.q_proj.weight"),
+        PLAIN("model.layers.3.self_attn.q_proj.weight"),
+        PLAIN("model.layers.3.self_attn.k_proj.weight"),
+        PLAIN("model.layers.4.self_attn.k_proj.weight"),
+    };
+    check_training("llama", llama, sizeof llama / sizeof llama[0]);
+    check_training("qwen2", qwen2, sizeof qwen2 / sizeof qwen2[0]);
+    check_training("smollm3", smollm3, sizeof smollm3 / sizeof smollm3[0]);
+}
+
 static void test_training(void)
 {
     static const struct wanted_gradient gpt2[] = {
@@ -178,29 +213,6 @@ static void test_training(void)
         {"transformer.h.0.self_attention.value.bias", "transformer.h.0.self_attention.query_key_value.bias",
          false, 8, 4, 12},
     };
-    static const struct wanted_gradient llama[] = {
-        PLAIN("model.embed_tokens.weight"),
-        PLAIN("lm_head.weight"),
-        PLAIN("model.norm.weight"),
-        PLAIN("model.layers.0.input_layernorm.weight"),
-        PLAIN("model.layers.1.post_attention_layernorm.weight"),
-        PLAIN("model.layers.0.self_attn.q_proj.weight"),
-        PLAIN("model.layers.0.self_attn.k_proj.weight"),
-        PLAIN("model.layers.1.self_attn.v_proj.weight"),
-        PLAIN("model.layers.1.self_attn.o_proj.weight"),
-        PLAIN("model.layers.0.mlp.gate_proj.weight"),
-        PLAIN("model.layers.0.mlp.up_proj.weight"),
-        PLAIN("model.layers.1.mlp.down_proj.weight"),
-    };
-    static const struct wanted_gradient qwen2[] = {
-        PLAIN("model.embed_tokens.weight"),
-        PLAIN("model.layers.0.self_attn.q_proj.bias"),
-        PLAIN("model.layers.0.self_attn.k_proj.bias"),
-        PLAIN("model.layers.1.self_attn.v_proj.bias"),
-        PLAIN("model.layers.1.mlp.gate_proj.weight"),
-    };
-    check_training("llama", llama, sizeof llama / sizeof llama[0]);
-    check_training("qwen2", qwen2, sizeof qwen2 / sizeof qwen2[0]);
     check_training("gpt2", gpt2, sizeof gpt2 / sizeof gpt2[0]);
     check_training("bloom", bloom, sizeof bloom / sizeof bloom[0]);
 }
@@ -345,6 +357,15 @@ static void test_refused(void)
     expect_refused("qwen3", "\"attention_bias\": false", "\"attention_bias\": true",
                    "no attention of a qwen3 model with biases");
     expect_refused("mistral", "\"sliding_window\": null", "\"sliding_window\": 1", "must be at least 2");
+    expect_refused("smollm3", "    0,\n", "    2,\n", "\"no_rope_layers\" of layer 3 must be 1, or 0");
+    expect_refused(
+        "smollm3", "    1,\n    1,\n    1,\n    0,\n    1\n", "    0,\n    0,\n    1,\n    0,\n    1\n",
+        "\"no_rope_layers\" of layer 2 is 1: kiln has layers without positions at equal distances");
+    expect_refused("smollm3", "    1,\n    1,\n", "    1,\n", "a number for each of the 5 layers");
+    expect_refused("smollm3", "\"full_attention\"", "\"sliding_attention\"",
+                   "\"layer_types\" of layer 0 is sliding");
+    expect_refused("smollm3", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
+                   "no smollm3 model with windows");
     expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");
@@ -429,8 +450,8 @@ static void check_parts(const char *name)
 
 int main(void)
 {
-    static const char *const cases[] = {"gpt2",    "gpt2_exact", "bloom",          "bloom_half", "llama",
-                                        "mistral", "qwen2",      "mistral_window", "qwen3",      "olmo2"};
+    static const char *const cases[] = {"gpt2",  "gpt2_exact",     "bloom", "bloom_half", "llama",  "mistral",
+                                        "qwen2", "mistral_window", "qwen3", "olmo2",      "smollm3"};
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
@@ -439,6 +460,7 @@ int main(void)
         unpack(cases[i]);
         check_logits(cases[i]);
     }
+    test_training_of_llamas();
     test_training();
     test_training_of_normed();
     check_saved("gpt2");
@@ -448,6 +470,7 @@ int main(void)
     check_saved("mistral_window");
     check_saved("qwen3");
     check_saved("olmo2");
+    check_saved("smollm3");
     check_parts("gpt2");
     check_parts("bloom");
     check_parts("qwen2");

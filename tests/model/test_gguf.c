@@ -5,6 +5,7 @@
 
 #include "core/bytes.h"
 #include "io/gguf_file.h"
+#include "nn/decoder/decoder_config.h"
 #include "text/gguf_tokenizer.h"
 #include "text/tokenizer_open.h"
 
@@ -333,6 +334,27 @@ static const struct pair mistral_pairs[] = {
     {NULL, NULL},
 };
 
+static const struct pair smollm3_pairs[] = {
+    {"general.architecture", "smollm3"},
+    {"general.name", "smollm3_f32"},
+    {"general.file_type", "0"},
+    {"smollm3.context_length", "24"},
+    {"smollm3.embedding_length", "24"},
+    {"smollm3.block_count", "5"},
+    {"smollm3.feed_forward_length", "40"},
+    {"smollm3.attention.head_count", "4"},
+    {"smollm3.attention.head_count_kv", "2"},
+    {"smollm3.attention.layer_norm_rms_epsilon", "1e-06"},
+    {"smollm3.rope.freq_base", "500"},
+    {"smollm3.rope.dimension_count", "6"},
+    {"smollm3.attention.key_length", "6"},
+    {"smollm3.attention.value_length", "6"},
+    TOKENIZER("gpt-2", "<|endoftext|>"),
+    {"tokenizer.ggml.bos_token_id", "261"},
+    {"tokenizer.ggml.eos_token_id", "261"},
+    {NULL, NULL},
+};
+
 static void test_llamas(void)
 {
     static const struct place mistral[] = {
@@ -345,6 +367,11 @@ static void test_llamas(void)
         {"model.layers.1.mlp.gate_proj.weight", "blk.1.ffn_gate.weight", 0, 40, 0},
         {"model.layers.0.post_attention_layernorm.weight", "blk.0.ffn_norm.weight", 0, 24, 0},
     };
+    static const struct place smollm3[] = {
+        {"model.layers.2.self_attn.q_proj.weight", "blk.2.attn_q.weight", 0, 24, 6},
+        {"model.layers.3.self_attn.q_proj.weight", "blk.3.attn_q.weight", 0, 24, 6},
+        {"model.layers.3.self_attn.k_proj.weight", "blk.3.attn_k.weight", 0, 12, 6},
+    };
     struct decoder d;
     struct header h;
     write_model(&d, "mistral", MODEL_DIR_F32, "mistral_f32");
@@ -356,6 +383,17 @@ static void test_llamas(void)
     file_map_close(&h.map);
     decoder_close(&d);
     write_model(&d, "qwen2", MODEL_DIR_Q8_0, "qwen2_q8");
+    decoder_close(&d);
+    write_model(&d, "smollm3", MODEL_DIR_F32, "smollm3_f32");
+    header_open(&h, path_of("smollm3_f32/model.gguf"), smollm3_pairs);
+    EXPECT(h.n_tensors == 1 + 5 * 9 + 1, "%llu tensors", (unsigned long long)h.n_tensors);
+    for (size_t i = 0; i < sizeof smollm3 / sizeof smollm3[0]; i++) {
+        check_place(&h, &d, &smollm3[i], 0);
+    }
+    file_map_close(&h.map);
+    ((struct decoder_config *)d.m.config)->unturned = (struct layer_cycle){2, 1};
+    EXPECT_ERROR(model_dir_save(path_of("smollm3_f32"), &d.contents), STATUS_UNAVAILABLE,
+                 "layer 1 of this model");
     decoder_close(&d);
     write_model(&d, "llama", MODEL_DIR_F32, "llama_f32");
     decoder_close(&d);
@@ -504,6 +542,7 @@ int main(void)
     unpack("llama");
     unpack("mistral");
     unpack("qwen2");
+    unpack("smollm3");
     test_llamas();
     test_gpt2();
     test_bloom();

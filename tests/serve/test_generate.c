@@ -682,7 +682,7 @@ static void check_model(const char *name)
     check_int8(&exact, &s, is_gated ? INT8_GATED_BOUND : INT8_BOUND);
     check_not_finite(&s);
     check_bytes(&s.net,
-                is_gated ? (size_t)s.max_length * 12 * sizeof(float) : 0); /* heads of 4 or 12 columns */
+                is_gated ? (size_t)s.max_length * 12 * sizeof(float) : 0); /* heads of 4, 6 or 12 columns */
     session_close(&exact);
     session_close(&s);
     o.int8 = false;
@@ -700,6 +700,7 @@ int main(void)
     check_model("llama");
     check_model("qwen2");
     check_model("mistral_window");
+    check_model("smollm3");
     EXPECT_OK(file_remove_tree(directory));
     safetensors_close(&golden);
     return 0;

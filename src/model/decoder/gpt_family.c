@@ -183,7 +183,7 @@ static const struct model_family_gguf_key bloom_keys[] = {
 /* llama.cpp rounds the length of a context up to this (GGML_PAD in llama_context). */
 enum { CONTEXT_PAD = 256 };
 
-static void warn_of_gpt2(json_t *root, const void *config)
+static struct status warn_of_gpt2(json_t *root, const void *config)
 {
     const struct decoder_config *c = config;
     (void)root;
@@ -196,6 +196,7 @@ static void warn_of_gpt2(json_t *root, const void *config)
         log_warning("this model has the exact GELU (erf), but GGUF's gpt2 graph has only the tanh form: a "
                     "program that runs the file computes slightly other logits");
     }
+    return status_ok();
 }
 
 /* llama.cpp adds the positions to the embeddings in fp32. */

@@ -19,11 +19,6 @@ static json_t *to_json(const void *config, enum model_task task)
     return llama_config_to_json(config);
 }
 
-static bool is_tied(const json_t *config)
-{
-    return json_is_true(json_object_get(config, "tie_word_embeddings"));
-}
-
 static const char *const bare[] = {"embed_tokens.", "layers.", "norm.", NULL};
 static const char *const buffers[] = {"rope_freqs.weight", NULL}; /* GGUF's divisors of rotary angles */
 static const char *const states[] = {"inv_freq", NULL}; /* frequencies of rotary positions in older files */
@@ -88,7 +83,7 @@ static const struct model_family_gguf_key llama_keys[] = {
 };
 
 /* llama.cpp stops at a type of scaling that it does not know. */
-static void part_llama3(json_t *root, const void *config)
+static struct status part_llama3(json_t *root, const void *config)
 {
     const struct decoder_config *c = config;
     if (c->rotary.scaling == ROTARY_LLAMA3) {
@@ -101,6 +96,7 @@ static void part_llama3(json_t *root, const void *config)
             "runs the file computes other logits for longer texts",
             (long long)c->window + 1);
     }
+    return status_ok();
 }
 
 /* Llama 3's scaling divides the angle of each pair. */
@@ -203,17 +199,33 @@ static struct status complete(json_t *root, const struct gguf_file *f, const cha
                : status_error(STATUS_MEMORY, "out of memory for %s", source);
 }
 
-#define LLAMA_GGUF(name, order)                                                                              \
+/* llama.cpp's graph knows no other distance of layers without positions (its llama-model.cpp,
+ * n_no_rope_layer_step). */
+static struct status check_smollm3(json_t *root, const void *config)
+{
+    const struct decoder_config *c = config;
+    for (int64_t i = 0; i < c->n_layers; i++) {
+        FAIL_IF(
+            layer_cycle_has(&c->unturned, i) != ((i + 1) % 4 == 0), STATUS_UNAVAILABLE,
+            "llama.cpp computes SmolLM 3 with layers 3, 7, 11 ... without positions, and layer %lld of this "
+            "model is another: a GGUF file would give other texts",
+            (long long)i);
+    }
+    return part_llama3(root, config);
+}
+
+#define LLAMA_GGUF(name, order, before)                                                                      \
     {                                                                                                        \
         .architecture = name, .layout = &order##_layout, .in_f32 = no_f32, .keys = llama_keys,               \
-        .before_write = part_llama3, .after_read = complete, .divisors = divisors                            \
+        .before_write = before, .after_read = complete, .divisors = divisors                                 \
     }
 
 static const char *const no_f32[] = {NULL};
-static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired),
-                                      qwen2_gguf = LLAMA_GGUF("qwen2", halved),
-                                      qwen3_gguf = LLAMA_GGUF("qwen3", halved),
-                                      olmo2_gguf = LLAMA_GGUF("olmo2", olmo2);
+static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired, part_llama3),
+                                      qwen2_gguf = LLAMA_GGUF("qwen2", halved, part_llama3),
+                                      qwen3_gguf = LLAMA_GGUF("qwen3", halved, part_llama3),
+                                      olmo2_gguf = LLAMA_GGUF("olmo2", olmo2, part_llama3),
+                                      smollm3_gguf = LLAMA_GGUF("smollm3", paired, check_smollm3);
 
 #define LLAMA                                                                                                \
     .parse_config = parse, .config_to_json = to_json, .create = llama_model_create, .root = "model.",        \
@@ -229,7 +241,7 @@ static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired),
     }                                                                                                        \
     static const char *const type##_types[] = {#type, NULL};                                                 \
     const struct model_family tied_##type##_family = {.name = title " with tied embeddings",                 \
-                                                      .owns = is_tied,                                       \
+                                                      .owns = llama_config_is_tied,                          \
                                                       .model_types = type##_types,                           \
                                                       .usual_words = n_words,                                \
                                                       .class_of = type##_class,                              \
@@ -253,3 +265,4 @@ RELATIVE(mistral, "Mistral", "Mistral", 32000, paired, llama)
 RELATIVE(qwen2, "Qwen 2", "Qwen2", 151936, halved, qwen2)
 RELATIVE(qwen3, "Qwen 3", "Qwen3", 151936, halved, qwen3)
 RELATIVE(olmo2, "OLMo 2", "Olmo2", 100352, olmo2, olmo2)
+RELATIVE(smollm3, "SmolLM 3", "SmolLM3", 128256, paired, smollm3)

@@ -48,5 +48,7 @@ struct status decoder_config_same_architecture(const struct decoder_config *a, c
             STATUS_DATA, "the biases, the decoder, or the norms of queries and keys differ");
     FAIL_IF(a->window != b->window, STATUS_DATA, "the windows of attention differ");
     FAIL_IF(!decoder_rotary_same(&a->rotary, &b->rotary), STATUS_DATA, "the rotary positions differ");
+    FAIL_IF(a->unturned.every != b->unturned.every || a->unturned.at != b->unturned.at, STATUS_DATA,
+            "the layers without positions differ");
     return status_ok();
 }

@@ -1,7 +1,7 @@
 /* decoder_config: the architecture of a decoder, its model, and its config.json in Hugging Face's format.
  * It is GPT-2 (Radford et al. 2019), BLOOM (arXiv:2211.05100), or Llama (arXiv:2302.13971,
  * arXiv:2407.21783) with the relatives that have its equations: Mistral, Qwen 2, Qwen 3
- * (arXiv:2505.09388) and OLMo 2 (arXiv:2501.00656).
+ * (arXiv:2505.09388), OLMo 2 (arXiv:2501.00656) and SmolLM 3.
  *
  * All but OLMo 2, whose norms follow the sublayers, are pre-LN decoders.  GPT-2 learns its positions; BLOOM
  * has none: ALiBi biases the scores of attention, and a LayerNorm follows the embeddings.  Llama turns
@@ -50,6 +50,9 @@ struct llama_kind {
     enum layer_qk_norm qk_norm;
     int64_t usual_head_size; /* of a file without "head_dim"; 0: hidden_size / n_heads */
     double usual_eps;        /* of a file without "rms_norm_eps"; 0: that of Llama */
+    bool usually_tied;  /* the last product's matrix is the word embeddings, unless a key says otherwise */
+    bool has_unturned;  /* every fourth layer has no positions, unless a key says otherwise */
+    double usual_theta; /* of rotary positions; 0: 10,000 */
 };
 
 /* Parse and write a config.json.  STATUS_DATA names a field whose value makes another network. */
@@ -59,6 +62,9 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
 json_t *gpt2_config_to_json(const struct decoder_config *c);
 json_t *bloom_config_to_json(const struct decoder_config *c);
 json_t *llama_config_to_json(const struct decoder_config *c);
+
+/* Whether the word embeddings of a relative of Llama are its last product's matrix, too. */
+bool llama_config_is_tied(const json_t *object);
 
 /* Columns of a head. */
 int64_t decoder_config_head_size(const struct decoder_config *c);

@@ -29,24 +29,17 @@ static const struct config_field fields[] = {
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
+/* The names of classes begin alike. */
+#define NAMES(type, classes)                                                                                 \
+    .model_type = type, .class_name = classes "ForCausalLM", .bare_class = classes "Model"
+
 static const struct llama_kind kinds[] = {
-    {.model_type = "llama", .class_name = "LlamaForCausalLM", .bare_class = "LlamaModel"},
-    {.model_type = "mistral",
-     .class_name = "MistralForCausalLM",
-     .bare_class = "MistralModel",
-     .has_window = true,
-     .usual_window = 4096},
-    {.model_type = "qwen2", .class_name = "Qwen2ForCausalLM", .bare_class = "Qwen2Model", .qkv_bias = true},
-    {.model_type = "qwen3",
-     .class_name = "Qwen3ForCausalLM",
-     .bare_class = "Qwen3Model",
-     .qk_norm = LAYER_QK_NORM_HEADS,
-     .usual_head_size = 128},
-    {.model_type = "olmo2",
-     .class_name = "Olmo2ForCausalLM",
-     .bare_class = "Olmo2Model",
-     .qk_norm = LAYER_QK_NORM_ALL,
-     .usual_eps = 1e-5},
+    {NAMES("llama", "Llama")},
+    {NAMES("mistral", "Mistral"), .has_window = true, .usual_window = 4096},
+    {NAMES("qwen2", "Qwen2"), .qkv_bias = true},
+    {NAMES("qwen3", "Qwen3"), .qk_norm = LAYER_QK_NORM_HEADS, .usual_head_size = 128},
+    {NAMES("olmo2", "Olmo2"), .qk_norm = LAYER_QK_NORM_ALL, .usual_eps = 1e-5},
+    {NAMES("smollm3", "SmolLM3"), .usually_tied = true, .has_unturned = true, .usual_theta = 2e6},
 };
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -105,6 +98,84 @@ static struct status parse_window(struct decoder_config *c, const json_t *object
     return status_ok();
 }
 
+/* "layer_types" of transformers 5, of relatives without windows. */
+static struct status check_types(const struct decoder_config *c, const json_t *object, const char *source)
+{
+    const json_t *types = json_object_get(object, "layer_types"), *type;
+    size_t i;
+    json_array_foreach(types, i, type)
+    {
+        const char *text = json_string_value(type);
+        FAIL_IF(
+            !c->llama->has_window && (text == NULL || strcmp(text, "full_attention") != 0), STATUS_DATA,
+            "%s: \"layer_types\" of layer %zu is %s: kiln has \"full_attention\" in all layers of a %s model",
+            source, i, text == NULL ? "no text" : text, c->llama->model_type);
+    }
+    return status_ok();
+}
+
+/* ---- layers without positions ---- */
+
+/* The cycle of the layers whose number in a list is 0. */
+static struct status find_cycle(struct decoder_config *c, const json_t *list, const char *source)
+{
+    int64_t first = -1, second = -1, n = c->n_layers;
+    FAIL_IF(!json_is_array(list) || (int64_t)json_array_size(list) < n, STATUS_DATA,
+            "%s: \"no_rope_layers\" is not a list of a number for each of the %lld layers", source,
+            (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        const json_t *number = json_array_get(list, (size_t)i);
+        json_int_t value = json_integer_value(number);
+        FAIL_IF(!json_is_integer(number) || value < 0 || value > 1, STATUS_DATA,
+                "%s: \"no_rope_layers\" of layer %lld must be 1, or 0 for a layer without positions", source,
+                (long long)i);
+        first = value == 0 && first < 0 ? i : first;
+        second = value == 0 && first >= 0 && first < i && second < 0 ? i : second;
+    }
+    int64_t every = first < 0 ? 0 : second < 0 ? n : second - first;
+    c->unturned = (struct layer_cycle){every, every > 0 ? first % every : 0};
+    for (int64_t i = 0; i < n; i++) {
+        bool is_one = json_integer_value(json_array_get(list, (size_t)i)) == 0;
+        FAIL_IF(is_one != layer_cycle_has(&c->unturned, i), STATUS_DATA,
+                "%s: \"no_rope_layers\" of layer %lld is %d: kiln has layers without positions at equal "
+                "distances, here %lld",
+                source, (long long)i, !is_one, (long long)every);
+    }
+    return status_ok();
+}
+
+/* Every interval-th layer, or those of a list. */
+static struct status parse_unturned(struct decoder_config *c, const json_t *object, const char *source)
+{
+    int64_t every = 4;
+    json_t *list = json_object_get(object, "no_rope_layers");
+    if (list != NULL && !json_is_null(list)) {
+        return find_cycle(c, list, source);
+    }
+    TRY(json_get_int(object, source, "no_rope_layer_interval", false, &every));
+    FAIL_IF(every < 1, STATUS_DATA, "%s: \"no_rope_layer_interval\" is %lld, but must be at least 1", source,
+            (long long)every);
+    if (every <= c->n_layers) {
+        c->unturned = (struct layer_cycle){2 * every > c->n_layers ? c->n_layers : every, every - 1};
+    }
+    return status_ok();
+}
+
+/* "no_rope_layers"; NULL if memory runs out. */
+static json_t *turned_to_json(const struct decoder_config *c)
+{
+    json_t *list = json_array();
+    bool complete = list != NULL;
+    for (int64_t i = 0; complete && i < c->n_layers; i++) {
+        complete = json_array_append_new(list, json_integer(!layer_cycle_has(&c->unturned, i))) == 0;
+    }
+    if (!complete) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
 static struct status check_forms(const json_t *object, const char *source)
 {
     const char *activation = "silu";
@@ -144,18 +215,31 @@ static struct status parse_bias(struct decoder_config *c, const json_t *object, 
     return status_ok();
 }
 
+bool llama_config_is_tied(const json_t *object)
+{
+    const struct llama_kind *kind = &kinds[0];
+    struct status found = find_kind(&kind, object, "config.json");
+    const json_t *tied = json_object_get(object, "tie_word_embeddings");
+    return json_is_boolean(tied) ? json_is_true(tied) : found.code == STATUS_OK && kind->usually_tied;
+}
+
 struct status llama_config_parse(struct decoder_config *c, const json_t *object, const char *source)
 {
-    bool tied = false;
     *c = defaults;
     TRY(find_kind(&c->llama, object, source));
+    bool tied = c->llama->usually_tied;
     c->qk_norm = c->llama->qk_norm;
     c->norm_eps = c->llama->usual_eps > 0 ? c->llama->usual_eps : c->norm_eps;
+    c->rotary.theta = c->llama->usual_theta > 0 ? c->llama->usual_theta : c->rotary.theta;
     TRY(config_fields_parse(c, fields, N_FIELDS, false, object, source));
     TRY(set_heads(c, source));
     TRY(check_forms(object, source));
     TRY(parse_bias(c, object, source));
     TRY(parse_window(c, object, source));
+    TRY(check_types(c, object, source));
+    if (c->llama->has_unturned) {
+        TRY(parse_unturned(c, object, source));
+    }
     TRY(json_get_bool(object, source, "tie_word_embeddings", false, &tied));
     c->own_decoder = !tied;
     return decoder_rotary_parse(c, &rotary_keys, object, source);
@@ -171,6 +255,11 @@ json_t *llama_config_to_json(const struct decoder_config *c)
     if (complete && c->llama->has_window) { /* null, where absence would be a window */
         json_t *window = c->window > 0 ? json_integer(c->window + 1) : json_null();
         complete = json_object_set_new(root, "sliding_window", window) == 0;
+    }
+    if (complete &&
+        c->llama->has_unturned) { /* absent, the padding would be a piece that few vocabularies have */
+        complete = json_object_set_new(root, "no_rope_layers", turned_to_json(c)) == 0 &&
+                   json_object_set_new(root, "pad_token_id", json_null()) == 0;
     }
     if (!complete) {
         json_decref(root);

@@ -620,7 +620,8 @@ static const struct pretrain_kind relatives_of_llama[] = {
     {.family = &mistral_family, DECODER}, {.family = &tied_mistral_family, DECODER},
     {.family = &qwen2_family, DECODER},   {.family = &tied_qwen2_family, DECODER},
     {.family = &qwen3_family, DECODER},   {.family = &tied_qwen3_family, DECODER},
-    {.family = &olmo2_family, DECODER},   {.family = &tied_olmo2_family, DECODER}};
+    {.family = &olmo2_family, DECODER},   {.family = &tied_olmo2_family, DECODER},
+    {.family = &smollm3_family, DECODER}, {.family = &tied_smollm3_family, DECODER}};
 
 struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 {

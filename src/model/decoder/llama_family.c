@@ -70,6 +70,7 @@ static const struct model_family_gguf_key llama_keys[] = {
     KEY_MAY_SIZE("attention.key_length", "head_dim"),
     KEY_FOLLOWS("attention.value_length", "head_dim", 1),
     KEY_FOLLOWS("rope.dimension_count", "head_dim", 1),
+    KEY_MAY_SIZE("attention.sliding_window", "sliding_window"), /* Mistral's, which llama.cpp leaves out */
     KEY_MAY_REAL("rope.freq_base", "rope_theta"),
     KEY_MAY_TEXT("rope.scaling.type", "rope_scaling.rope_type"),
     KEY_MAY_REAL("rope.scaling.factor", "rope_scaling.factor"),
@@ -192,6 +193,9 @@ static struct status complete(json_t *root, const struct gguf_file *f, const cha
     const struct stored_tensor *t = gguf_file_tensor(f, "rope_freqs.weight");
     bool is_own = gguf_file_tensor(f, "output.weight") != NULL;
     settle_scaling(root);
+    if (json_object_get(root, "sliding_window") != NULL) { /* of the graph llama, Mistral alone has one */
+        json_object_set_new(root, "model_type", json_string("mistral"));
+    }
     TRY(t == NULL ? status_ok() : read_llama3(root, t, source));
     json_object_del(root, "llama3");
     return json_object_set_new(root, "tie_word_embeddings", json_boolean(!is_own)) == 0

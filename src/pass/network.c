@@ -34,8 +34,11 @@ static struct status check_int8(const struct network_config *c)
 struct status network_check_slices(const struct network_config *c, int n)
 {
     const struct model *m = c->model;
-    FAIL_IF(n > 1 && !m->type->in_slices, STATUS_USAGE,
-            "a %s model cannot be tensor parallel: leave out the tensor-parallel size", m->type->name);
+    FAIL_IF(
+        n > 1 && !m->type->in_slices, STATUS_USAGE,
+        "a model of type %s cannot be tensor parallel: leave out the tensor-parallel size; pipeline stages "
+        "and ZeRO divide such a model over ranks",
+        m->type->name);
     FAIL_IF(m->n_heads % n != 0 || m->feed_forward_size % n != 0, STATUS_USAGE,
             "tensor parallel over %d ranks needs a multiple of %d heads and of %d columns of the "
             "feed-forward, but the model has %lld heads and %lld columns",

@@ -79,6 +79,10 @@ refuse 'emulate_links: kiln does not know the device "abacus"' --emulate_world 4
 sed 's/{/{"vocab_size": 4096, /' "$dir/gpt2.json" >"$dir/padded.json"
 expect 64 'rank 1 of --emulate_world has none of the' "$kiln" pretrain "${decoder[@]}" --config_file "$dir/padded.json" \
     --output_dir "$dir/refused" --tensor-model-parallel-size 2 --emulate_world 2 --distributed_emulation_rank 1
+echo '{"model_type": "olmo2", "max_position_embeddings": 32, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 48}' >"$dir/olmo2.json"
+expect 64 'a model of type olmo2 cannot be tensor parallel: leave out the tensor-parallel size; pipeline stages and ZeRO' "$kiln" \
+    pretrain "${decoder[@]}" --config_file "$dir/olmo2.json" --output_dir "$dir/refused" --tensor-model-parallel-size 2 --emulate_world 2
 refuse 'needs --emulate_world N' --distributed_emulation_rank 0
 refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulation_rank 4
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"

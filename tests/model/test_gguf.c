@@ -399,14 +399,61 @@ static void test_llamas(void)
     decoder_close(&d);
 }
 
+#define NORMED_PAIRS(arch, eps, head_size)                                                                   \
+    {                                                                                                        \
+        {"general.architecture", arch}, {"general.name", arch "_f32"}, {"general.file_type", "0"},           \
+            {arch ".context_length", "24"}, {arch ".embedding_length", "24"}, {arch ".block_count", "2"},    \
+            {arch ".feed_forward_length", "40"}, {arch ".attention.head_count", "4"},                        \
+            {arch ".attention.head_count_kv", "2"}, {arch ".attention.layer_norm_rms_epsilon", eps},         \
+            {arch ".rope.freq_base", "10000"}, {arch ".rope.dimension_count", head_size},                    \
+            {arch ".attention.key_length", head_size}, {arch ".attention.value_length", head_size},          \
+            TOKENIZER("gpt-2", "<|endoftext|>"), {"tokenizer.ggml.bos_token_id", "261"},                     \
+            {"tokenizer.ggml.eos_token_id", "261"}, {NULL, NULL},                                            \
+    }
+static const struct pair qwen3_pairs[] = NORMED_PAIRS("qwen3", "1e-06", "10"),
+                         olmo2_pairs[] = NORMED_PAIRS("olmo2", "1e-05", "6");
+
+/* Heads of qwen3 and olmo2 are halves, and their norms have names of their own. */
+static void test_normed(void)
+{
+    static const struct place qwen3[] = {
+        {"model.layers.0.self_attn.q_norm.weight", "blk.0.attn_q_norm.weight", 0, 10, 0},
+        {"model.layers.1.self_attn.k_norm.weight", "blk.1.attn_k_norm.weight", 0, 10, 0},
+        {"model.layers.1.self_attn.q_proj.weight", "blk.1.attn_q.weight", 0, 40, 0},
+        {"model.layers.1.self_attn.k_proj.weight", "blk.1.attn_k.weight", 0, 20, 0},
+        {"model.layers.0.post_attention_layernorm.weight", "blk.0.ffn_norm.weight", 0, 24, 0},
+    };
+    static const struct place olmo2[] = {
+        {"model.layers.0.self_attn.q_norm.weight", "blk.0.attn_q_norm.weight", 0, 24, 0},
+        {"model.layers.1.self_attn.k_norm.weight", "blk.1.attn_k_norm.weight", 0, 12, 0},
+        {"model.layers.1.self_attn.k_proj.weight", "blk.1.attn_k.weight", 0, 12, 0},
+        {"model.layers.0.post_attention_layernorm.weight", "blk.0.post_attention_norm.weight", 0, 24, 0},
+        {"model.layers.1.post_feedforward_layernorm.weight", "blk.1.post_ffw_norm.weight", 0, 24, 0},
+    };
+    const struct place *const places[] = {qwen3, olmo2};
+    const struct pair *const pairs[] = {qwen3_pairs, olmo2_pairs};
+    static const char *const names[][2] = {{"qwen3", "qwen3_f32"}, {"olmo2", "olmo2_f32"}};
+    for (int k = 0; k < 2; k++) {
+        char file[64];
+        struct decoder d;
+        struct header h;
+        write_model(&d, names[k][0], MODEL_DIR_F32, names[k][1]);
+        snprintf(file, sizeof file, "%s/model.gguf", names[k][1]);
+        header_open(&h, path_of(file), pairs[k]);
+        for (size_t i = 0; i < sizeof qwen3 / sizeof qwen3[0]; i++) {
+            check_place(&h, &d, &places[k][i], 0);
+        }
+        file_map_close(&h.map);
+        decoder_close(&d);
+    }
+}
+
 /* The configuration in the keys of a file is that of the model which it was written from. */
 static void test_configurations(void)
 {
-    static const char *const names[][2] = {{"gpt2", "gpt2_q8"},
-                                           {"bloom", "bloom_bf16"},
-                                           {"mistral", "mistral_f32"},
-                                           {"qwen2", "qwen2_q8"},
-                                           {"llama", "llama_f32"}};
+    static const char *const names[][2] = {
+        {"gpt2", "gpt2_q8"},    {"bloom", "bloom_bf16"}, {"mistral", "mistral_f32"}, {"qwen2", "qwen2_q8"},
+        {"llama", "llama_f32"}, {"qwen3", "qwen3_f32"},  {"olmo2", "olmo2_f32"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct model_family *family, *of_file;
         void *config, *of_keys;
@@ -543,7 +590,10 @@ int main(void)
     unpack("mistral");
     unpack("qwen2");
     unpack("smollm3");
+    unpack("qwen3");
+    unpack("olmo2");
     test_llamas();
+    test_normed();
     test_gpt2();
     test_bloom();
     test_configurations();

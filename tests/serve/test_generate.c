@@ -701,6 +701,8 @@ int main(void)
     check_model("qwen2");
     check_model("mistral_window");
     check_model("smollm3");
+    check_model("qwen3");
+    check_model("olmo2");
     EXPECT_OK(file_remove_tree(directory));
     safetensors_close(&golden);
     return 0;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/gguf.safetensors: GGUF files of two small models, written by the package `gguf` with the keys, the names and the orders of
-llama.cpp's convert_hf_to_gguf.py (LlamaModel, Qwen2Model), beside the directory of `transformers` that each was made of.
+"""Makes tests/golden/gguf.safetensors: GGUF files of small models, written by the package `gguf` with the keys, the names and the orders of
+llama.cpp's convert_hf_to_gguf.py (LlamaModel, Qwen2Model, Qwen3Model, Olmo2Model), beside the directory of `transformers` that each was made of.
 
 "CASE/model.gguf" and "CASE/hf/FILE" (U8) are files; "CASE:NAME" are the weights as the types of the file round them, under the names of
 `transformers`; "CASE:prompt" and "CASE:greedy" are ids, and those that `transformers` puts behind them with these weights.
 Cases: llama (SentencePiece's BPE with bytes, which is the only tokenizer in the file; heads that share keys, Llama 3's scaling as a tensor of
-divisors, Q8_0, F16, BF16 and F32) and qwen2 (byte-level BPE cut as Qwen 2's, tokens of a chat and its template, biases, tied embeddings).
+divisors, Q8_0, F16, BF16 and F32), qwen2 (byte-level BPE cut as Qwen 2's, tokens of a chat and its template, biases, tied embeddings), qwen3 (norms
+of each head; tied) and olmo2 (norms of all heads, and of what sublayers add).
 
 Run: python make_gguf.py   (needs torch, transformers, tokenizers, sentencepiece, safetensors, gguf)
 """
@@ -22,12 +23,13 @@ from safetensors.torch import save_file
 from sentencepiece import sentencepiece_model_pb2
 from small_models import file_tensors
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 TYPES = {"ffn_gate": gguf.GGMLQuantizationType.Q8_0, "ffn_up": gguf.GGMLQuantizationType.F16, "attn_v": gguf.GGMLQuantizationType.BF16}
 WORDS = "the of and a to in is you that it he was for on are as with his they at be this have from one had by word".split()
 CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 QWEN2 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+ARCHITECTURES = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
 torch.manual_seed(7)
 
 
@@ -56,16 +58,9 @@ def divisors(c):
     return np.array(factors, dtype=np.float32)
 
 
-NAMES = [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output"), ("model.layers.", "blk."),
-         ("input_layernorm", "attn_norm"), ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v"),
-         ("self_attn.o_proj", "attn_output"), ("post_attention_layernorm", "ffn_norm"), ("mlp.gate_proj", "ffn_gate"), ("mlp.up_proj", "ffn_up"),
-         ("mlp.down_proj", "ffn_down")]
-
-
-def name_of(name):
-    for old, new in NAMES:
-        name = name.replace(old, new)
-    return name
+def name_of(name, architecture, n_layers):
+    stem, end = name.rsplit(".", 1)
+    return gguf.get_tensor_name_map(architecture, n_layers).get_name(stem) + "." + end
 
 
 def put_tensors(writer, model, permutes):
@@ -74,8 +69,8 @@ def put_tensors(writer, model, permutes):
     for name, p in model.state_dict().items():
         if name == "lm_head.weight" and c.tie_word_embeddings:
             continue
-        theirs, values = name_of(name), p.detach().float().numpy()
-        heads = {"attn_q": c.num_attention_heads, "attn_k": c.num_key_value_heads}
+        theirs, values = name_of(name, ARCHITECTURES[c.model_type], c.num_hidden_layers), p.detach().float().numpy()
+        heads = {"attn_q.": c.num_attention_heads, "attn_k.": c.num_key_value_heads}
         kind = next((t for part, t in TYPES.items() if part in theirs and values.ndim == 2), gguf.GGMLQuantizationType.F32)
         order = (lambda v: next((permute(v, h) for part, h in heads.items() if part in theirs and permutes), v))
         data = gguf.quantize(np.ascontiguousarray(order(values)), kind)
@@ -129,7 +124,7 @@ def make_llama(directory):
     return writer, model
 
 
-def make_qwen2(directory):
+def make_halves(directory, kind, config, **more):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("\u0120", "the"), ("a", "n"), ("an", "d"), ("\u0120", "a"), ("i", "n")]
     pieces = alphabet + ["".join(m) for m in merges]
@@ -141,11 +136,14 @@ def make_qwen2(directory):
     t.add_special_tokens(ends)
     t.save(str(directory / "tokenizer.json"))
     n = len(pieces) + len(ends)
-    model = randomized(Qwen2ForCausalLM(Qwen2Config(
+    model = randomized(kind(config(
         vocab_size=n + 6, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=48, tie_word_embeddings=True, attn_implementation="eager")))
-    writer = gguf.GGUFWriter(directory / "model.gguf", "qwen2")
+        max_position_embeddings=48, attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None, **more)))
+    writer = gguf.GGUFWriter(directory / "model.gguf", model.config.model_type)
     put_sizes(writer, model.config)
+    if "head_dim" in more:
+        writer.add_key_length(more["head_dim"])
+        writer.add_value_length(more["head_dim"])
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list([p.encode() for p in pieces + ends] + [f"[PAD{i}]".encode() for i in range(n, n + 6)])
@@ -162,7 +160,11 @@ def make_qwen2(directory):
 
 def main():
     tensors = {}
-    for case, make in {"llama": make_llama, "qwen2": make_qwen2}.items():
+    cases = {"llama": make_llama,
+             "qwen2": lambda d: make_halves(d, Qwen2ForCausalLM, Qwen2Config, tie_word_embeddings=True),
+             "qwen3": lambda d: make_halves(d, Qwen3ForCausalLM, Qwen3Config, tie_word_embeddings=True, head_dim=16),
+             "olmo2": lambda d: make_halves(d, Olmo2ForCausalLM, Olmo2Config)}
+    for case, make in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
             (directory / "hf").mkdir()

@@ -25,7 +25,8 @@ static bool add_joined(struct file_tensors *f, const struct model_family_join *j
                        const struct param_table *params, const struct param *p)
 {
     for (; j != NULL && j->whole != NULL; j++) {
-        for (int k = 0; k < 3; k++) {
+        int n = model_family_join_parts(j);
+        for (int k = 0; k < n; k++) {
             const char *at = end_of(p->name, j->parts[k]);
             if (at == NULL) {
                 continue;
@@ -34,9 +35,9 @@ static bool add_joined(struct file_tensors *f, const struct model_family_join *j
             if (k > 0) {
                 return true;
             }
-            *t = (struct file_tensor){.n_parts = 3, .transposed = j->transposed, .by_head = j->by_head};
+            *t = (struct file_tensor){.n_parts = n, .transposed = j->transposed, .by_head = j->by_head};
             replace(t->name, p->name, at, j->whole);
-            for (int part = 0; part < 3; part++) {
+            for (int part = 0; part < n; part++) {
                 char name[PARAM_NAME_BYTES];
                 replace(name, p->name, at, j->parts[part]);
                 t->parts[part] = param_table_find(params, name);

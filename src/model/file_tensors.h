@@ -1,5 +1,5 @@
 /* file_tensors: the tensors of a model as the files of a form hold them, made of kiln's parameters: most are
- * a parameter, some its transpose, some three of them (model_family_layout). */
+ * a parameter, some its transpose, some several of them (model_family_layout). */
 #ifndef KILN_MODEL_FILE_TENSORS_H
 #define KILN_MODEL_FILE_TENSORS_H
 
@@ -8,8 +8,8 @@
 
 struct file_tensor {
     char name[PARAM_NAME_BYTES];
-    tensor shape;                 /* without memory */
-    const struct param *parts[3]; /* the parameter, or those of query, key and value */
+    tensor shape;                                     /* without memory */
+    const struct param *parts[MODEL_JOIN_MOST_PARTS]; /* the parameter, or those of a join */
     int n_parts;
     bool transposed, by_head, pairs_halves;
 };

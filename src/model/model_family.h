@@ -40,13 +40,20 @@ struct model_heads {
     int64_t size; /* rows of one */
 };
 
-/* One tensor in files that is three parameters, those of query, key and value: the ends of its name and of
- * theirs.  Its rows are [3, N, D], or by_head [N, 3, D], N heads of D. */
+enum { MODEL_JOIN_MOST_PARTS = 3 };
+
+/* One tensor in files that is three parameters, those of query, key and value, or two, of a gate: the ends of
+ * its name and of theirs.  Its rows are [3, N, D], or by_head [N, 3, D], N heads of D. */
 struct model_family_join {
-    const char *whole, *parts[3]; /* NULL as `whole` ends a list */
+    const char *whole, *parts[MODEL_JOIN_MOST_PARTS]; /* NULL as `whole` ends a list, as a part those */
     bool by_head;
     bool transposed; /* the file has the transpose */
 };
+
+static inline int model_family_join_parts(const struct model_family_join *j)
+{
+    return j->parts[MODEL_JOIN_MOST_PARTS - 1] == NULL ? MODEL_JOIN_MOST_PARTS - 1 : MODEL_JOIN_MOST_PARTS;
+}
 
 /* How the files of a form hold the tensors of a model: its names for them, which of them are transposed, and
  * which are three parameters. */

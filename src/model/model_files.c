@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE_PARTS = 3 }; /* parts of a join */
-
 static struct status out_of_memory(const char *directory)
 {
     return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", directory);
@@ -199,7 +197,7 @@ static void add_tensor(struct model_files *m, const struct stored_tensor *t, con
     struct names_hf as = names_hf_canonical(m->family, name);
     size_t end;
     const struct model_family_join *join = join_of(m->family, as.name, &end);
-    for (int part = 0; join != NULL && part < WHOLE_PARTS; part++) {
+    for (int part = 0; join != NULL && part < model_family_join_parts(join); part++) {
         snprintf(as.name + end, sizeof as.name - end, "%s", join->parts[part]);
         add_as(m, t, &as, join, part);
     }
@@ -233,14 +231,14 @@ struct status model_tensor_view(struct stored_tensor *view, void **list, const s
         return t->as.order.pairs_halves ? unpair(view, list, whole, heads) : status_ok();
     }
     int64_t blocks = t->join->by_head ? heads.n : 1, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
-    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || heads.n < 1 ||
-                whole->dims[0] % (WHOLE_PARTS * blocks) != 0,
-            STATUS_DATA, "%.80s has no rows of %d parts", whole->name, WHOLE_PARTS);
+    int n_parts = model_family_join_parts(t->join);
+    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || heads.n < 1 || whole->dims[0] % (n_parts * blocks) != 0,
+            STATUS_DATA, "%.80s has no rows of %d parts", whole->name, n_parts);
     struct stored_rects rects = {0};
-    int64_t rows = whole->dims[0] / (WHOLE_PARTS * blocks);
+    int64_t rows = whole->dims[0] / (n_parts * blocks);
     for (int64_t b = 0; b < blocks; b++) {
         stored_rects_add(&rects, (int64_t[2]){b * rows, 0}, whole,
-                         (int64_t[2]){(b * WHOLE_PARTS + t->part) * rows, 0}, (int64_t[2]){rows, cols});
+                         (int64_t[2]){(b * n_parts + t->part) * rows, 0}, (int64_t[2]){rows, cols});
     }
     view->dims[0] = blocks * rows;
     return stored_rects_take(&rects, view, list);
@@ -318,7 +316,7 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     for (int i = 0; i < m->n_files; i++) {
         n += (size_t)m->files[i].n;
     }
-    m->tensors = calloc(WHOLE_PARTS * n + 1, sizeof *m->tensors);
+    m->tensors = calloc(MODEL_JOIN_MOST_PARTS * n + 1, sizeof *m->tensors);
     if (m->tensors == NULL) {
         return out_of_memory(directory);
     }

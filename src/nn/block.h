@@ -55,6 +55,8 @@ struct block {
     const struct layer_scratch *scratch;
     tensor in;       /* [R, H] `out` of the layer below, or the output of the input layer */
     tensor residual; /* norm_2.sum of the layer below, which block_post_sums reads; null in the first */
+    /* of the last layer's output, which block_pre may have; else its weights are NULL */
+    struct norm norm_out;
 };
 
 /* Functions that join the sublayers into a layer. */
@@ -79,7 +81,9 @@ struct block_wiring {
     void (*backward)(struct exec *x, const struct block *b, tensor dx, const struct layer_call *call);
 };
 
-/* post: a norm behind each sublayer and its residual.  post_sums: the same, but the residual stream is that
+/* A first norm of null is none: attention reads the layer's input (block_pre).
+ *
+ * post: a norm behind each sublayer and its residual.  post_sums: the same, but the residual stream is that
  * of the sums in front of the norms; its gradient stays in the scratch, as dh, so a backward must run over
  * all layers, from the last down.  pre: a norm in front of each sublayer.  reordered: a norm of each
  * sublayer's output, in front of the residual sum. */

@@ -68,7 +68,9 @@ static void visit_layers(const struct model *m, const struct block_part *part,
         char path[MODEL_MODULE_BYTES], prefix[MODEL_MODULE_BYTES + 1];
         block_model_path(path, m, i);
         snprintf(prefix, sizeof prefix, "%s.", path);
-        visit(context, weights == NULL ? NULL : &weights->layers[i], prefix, i, part->rows, part->n_rows);
+        int lacks = i == 0 ? part->not_first : 0;
+        visit(context, weights == NULL ? NULL : &weights->layers[i], prefix, i, part->rows + lacks,
+              part->n_rows - lacks);
     }
 }
 
@@ -222,8 +224,10 @@ void block_model_carve_scratch(const struct model *m, void *acts, struct arena *
                                struct model_memory memory, const struct batch *sizes)
 {
     struct block_stack *a = acts;
-    (void)m;
     layer_scratch_carve(&a->scratch, arena, &a->form, layer_memory(memory, sizes));
+    if (block_model_of(m)->norms_output) {
+        norm_carve(&a->norm_out, arena, &a->form, layer_memory(memory, sizes));
+    }
 }
 
 tensor block_model_output(const void *acts, int64_t layer)
@@ -332,6 +336,17 @@ struct layer_call block_model_call(const struct model_pass *p, int64_t layer)
                                .adds = p->adds};
 }
 
+/* The norm of a layer's output, which only the last one may have. */
+static struct norm norm_of_output(const struct model_pass *p, int64_t layer)
+{
+    const struct block_stack *a = p->acts;
+    const struct block_weight_table *w = p->weights, *g = p->grads;
+    bool is_normed = block_model_of(p->model)->norms_output && layer == p->model->n_layers - 1;
+    return is_normed ? (struct norm){&w->norm_out, g == NULL ? NULL : &g->norm_out, &a->norm_out,
+                                     LAYER_FEED_FORWARD_OUT}
+                     : (struct norm){0};
+}
+
 static struct block block_of(const struct model_pass *p, int64_t layer)
 {
     const struct block_stack *a = p->acts;
@@ -340,6 +355,7 @@ static struct block block_of(const struct model_pass *p, int64_t layer)
                           .g = g == NULL ? NULL : &g->layers[layer],
                           .acts = &a->layers[layer],
                           .scratch = &a->scratch,
+                          .norm_out = norm_of_output(p, layer),
                           .in = block_model_output(a, layer - 1),
                           .residual = layer == 0 ? NULL_TENSOR : a->layers[layer - 1].norm_2.sum};
 }

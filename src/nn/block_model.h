@@ -18,13 +18,15 @@ struct block_part {
     const struct weight_row *rows;
     int n_rows;
     const char *prefix; /* before the rows' names in files; of the layers' rows, before a layer's number */
-    int64_t layer;      /* MODEL_INPUT_LAYER, BLOCK_EVERY_LAYER, or n_layers: the heads */
+    int64_t layer;      /* MODEL_INPUT_LAYER, BLOCK_EVERY_LAYER, the last layer, or n_layers: the heads */
     size_t place;       /* offset of the struct in the family's struct of weights; 0 for the layers */
+    int not_first;      /* rows at the beginning that layer 0 lacks, of the layers' rows */
 };
 
 /* The beginning of a family's weights, or of their gradients. */
 struct block_weight_table {
     struct block_weights *layers; /* [n_layers] */
+    struct norm_weights norm_out; /* of the last layer's output (block_pre); null: there is none */
 };
 
 /* The beginning of a family's activations. */
@@ -37,6 +39,7 @@ struct block_stack {
     tensor slopes;                 /* f32 [N] ALiBi's slopes of the heads that are here; null without it */
     /* f32 [P, R] of rotary positions (nn/rotary.h) of layers of the two forms; null without them */
     tensor turns, other_turns;
+    struct norm_acts norm_out; /* its sum is what the norm of the last layer's output reads */
     struct layer_scratch scratch;
 };
 
@@ -48,6 +51,7 @@ struct block_model {
      * dropouts may not, since layers share memory. */
     struct layer_form other;
     struct layer_cycle others;
+    bool norms_output; /* the last layer's output is normed, by block_weight_table.norm_out */
     const struct block_wiring *wiring;
     struct rotary rotary, other_rotary; /* of the forms with rotary positions */
     struct weight_sizes sizes;

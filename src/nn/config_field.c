@@ -1,5 +1,7 @@
 #include "nn/config_field.h"
 
+#include <stdlib.h>
+
 static bool has(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -42,6 +44,33 @@ struct status config_fields_same(const void *a, const void *b, const struct conf
         bool same = (float)json_field_number(a, at) == (float)json_field_number(b, at);
         FAIL_IF(rows[i].architecture && !same, STATUS_DATA, "\"%s\" is %s there and %s here", at->key,
                 json_field_text(a, at, 9).text, json_field_text(b, at, 9).text);
+    }
+    return status_ok();
+}
+
+static struct status check_constant(const struct config_constant *c, const json_t *object, const char *source)
+{
+    const json_t *value = json_object_get(object, c->key);
+    json_t *wanted = json_loads(c->wanted, JSON_DECODE_ANY, NULL);
+    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted) ||
+                (json_is_number(value) && json_is_number(wanted) &&
+                 json_number_value(value) == json_number_value(wanted));
+    json_decref(wanted);
+    if (same) {
+        return status_ok();
+    }
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    struct status s = status_error(STATUS_DATA, "%s: \"%s\" is %.60s, but must be %s or absent: %s", source,
+                                   c->key, text == NULL ? "not that" : text, c->wanted, c->why);
+    free(text);
+    return s;
+}
+
+struct status config_constants_check(const struct config_constant *rows, int n, const json_t *object,
+                                     const char *source)
+{
+    for (int i = 0; i < n; i++) {
+        TRY(check_constant(&rows[i], object, source));
     }
     return status_ok();
 }

@@ -24,4 +24,14 @@ bool config_fields_put(json_t *object, const void *config, const struct config_f
 /* STATUS_DATA names the first number in which two architectures differ. */
 struct status config_fields_same(const void *a, const void *b, const struct config_field *rows, int n);
 
+/* A key with one value that kiln computes: another means another model. */
+struct config_constant {
+    const char *key, *wanted; /* the value as JSON */
+    const char *why;
+};
+
+/* STATUS_DATA names the first key with another value; null counts as absent. */
+struct status config_constants_check(const struct config_constant *rows, int n, const json_t *object,
+                                     const char *source);
+
 #endif

@@ -208,3 +208,33 @@ bool label_problem_find(enum label_problem *p, const char *name)
     }
     return false;
 }
+
+struct status model_labels_parse(struct model_labels *l, const json_t *config, const char *source)
+{
+    enum { MOST_LABELS = 65536, USUAL_LABELS = 2 };
+    const json_t *names = json_object_get(config, "id2label");
+    const char *problem = NULL;
+    l->n = json_is_object(names) ? (int64_t)json_object_size(names) : USUAL_LABELS;
+    TRY(json_get_int(config, source, "num_labels", false, &l->n));
+    FAIL_IF(l->n < 1 || l->n > MOST_LABELS, STATUS_DATA,
+            "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source, (long long)l->n,
+            MOST_LABELS);
+    l->problem = l->n == 1 ? PROBLEM_REGRESSION : PROBLEM_SINGLE_LABEL;
+    if (json_is_null(json_object_get(config, "problem_type"))) {
+        return status_ok();
+    }
+    TRY(json_get_string(config, source, "problem_type", false, &problem));
+    return problem == NULL || label_problem_find(&l->problem, problem)
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: \"problem_type\" is \"%.60s\", but must be %s, %s or %s",
+                              source, problem, label_problem_name(PROBLEM_SINGLE_LABEL),
+                              label_problem_name(PROBLEM_MULTI_LABEL),
+                              label_problem_name(PROBLEM_REGRESSION));
+}
+
+bool model_labels_to_json(const struct model_labels *l, json_t *config)
+{
+    return l->names == NULL ||
+           (label_names_to_json(l->names, config) &&
+            json_object_set_new(config, "problem_type", json_string(label_problem_name(l->problem))) == 0);
+}

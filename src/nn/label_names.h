@@ -63,4 +63,11 @@ struct model_labels {
 /* Sets "id2label" and "label2id"; false if memory runs out. */
 bool label_names_to_json(const struct label_names *l, json_t *config);
 
+/* Reads the number and kind of labels, 2 of one class where a file says nothing.  Without "problem_type" one
+ * label means regression, and several mean classes, as in Hugging Face's models.  STATUS_DATA. */
+struct status model_labels_parse(struct model_labels *l, const json_t *config, const char *source);
+
+/* Sets the names and "problem_type", where there are names; false if memory runs out. */
+bool model_labels_to_json(const struct model_labels *l, json_t *config);
+
 #endif

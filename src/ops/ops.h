@@ -290,10 +290,11 @@ struct ops {
 
     /* LN: out = (in - mean) rstd gamma + beta over the last dim, mean and rstd = 1 / sqrt(var + eps) of each
      * row, var biased.  Ba et al. 2016 (arXiv:1607.06450) section 3.  out [T, H] A, in [T, H] R; mean, rstd
-     * [T], gamma, beta [H] W.  Without beta, which is null then, it is the RMS norm (Zhang and Sennrich 2019,
-     * arXiv:1910.07467): mean is 0, which is not stored, and var the mean of squares.  So for all ops with
-     * such a norm; the gradient of beta is null too.  out may alias in.  Here and in layernorm_backward rows
-     * may be strided, and be those of heads [T, N, D], mean and rstd [T N], gamma [D]. */
+     * [T], gamma, beta [H] W.  Without beta, which is null then, nothing is added.  Without mean as well, in
+     * a backward without mean, it is the RMS norm (Zhang and Sennrich 2019, arXiv:1910.07467): mean is 0,
+     * and var the mean of squares.  So for all ops with such a norm; the gradient of a null beta is null.
+     * out may alias in.  Here and in layernorm_backward rows may be strided, and be those of heads
+     * [T, N, D], mean and rstd [T N], gamma [D]. */
     void (*layernorm)(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                       tensor beta, double eps);
 

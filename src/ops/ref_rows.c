@@ -9,7 +9,7 @@ static void layernorm_row(tensor out, tensor mean, tensor rstd, tensor in, tenso
                           double eps, int64_t row)
 {
     int64_t n = tensor_cols(in);
-    bool is_rms = tensor_is_null(beta);
+    bool is_rms = tensor_is_null(beta) && tensor_is_null(mean);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < n; i++) {
         sum += get2(in, row, i);
@@ -26,7 +26,7 @@ static void layernorm_row(tensor out, tensor mean, tensor rstd, tensor in, tenso
         tensor_set(rstd, row, r);
     }
     for (int64_t i = 0; i < n; i++) {
-        double shift = is_rms ? 0 : tensor_get(beta, i);
+        double shift = tensor_is_null(beta) ? 0 : tensor_get(beta, i);
         set2(out, row, i, (get2(in, row, i) - mu) * r * tensor_get(gamma, i) + shift);
     }
 }
@@ -44,7 +44,7 @@ static void add_layernorm_gradient(struct exec *x, tensor din, tensor dgamma, te
                                    tensor in, tensor mean, tensor rstd, tensor gamma, bool accumulate)
 {
     int64_t n = tensor_cols(in);
-    bool is_rms = tensor_is_null(dbeta);
+    bool is_rms = tensor_is_null(mean);
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
         double mu = is_rms ? 0 : tensor_get(mean, t), r = tensor_get(rstd, t);
         double mean_g = 0, mean_g_xhat = 0;
@@ -58,7 +58,7 @@ static void add_layernorm_gradient(struct exec *x, tensor din, tensor dgamma, te
             double xhat = (get2(in, t, i) - mu) * r;
             double dy = get2(dout, t, i);
             add1(dgamma, i, dy * xhat);
-            if (!is_rms) {
+            if (!tensor_is_null(dbeta)) {
                 add1(dbeta, i, dy);
             }
             double before = accumulate ? get2(din, t, i) : 0;

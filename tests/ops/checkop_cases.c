@@ -248,7 +248,7 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_bf16_w = 1e-6;
     snprintf(first, sizeof first, " first=%lld", (long long)s->first);
     snprintf(window, sizeof window, " window=%lld", (long long)s->window);
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
              (long long)s->t, (long long)s->h, (long long)s->f, s->first > 0 ? first : "",
              s->window > 0 ? window : "",
              s->fp8         ? " fp8"
@@ -258,7 +258,8 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
              s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
              s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
              s->shared ? " in place" : "", s->adds ? " adds" : "", s->rest > 0 ? " rest" : "",
-             s->bits ? " bits" : "", s->stream ? " fp32 stream" : "", s->rms ? " rms" : "");
+             s->bits ? " bits" : "", s->stream ? " fp32 stream" : "", s->rms ? " rms" : "",
+             s->unshifted ? " without beta" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

@@ -79,6 +79,7 @@ struct checkop_shape {
     int kind;         /* of a gate, enum gate_function */
     bool adds;        /* the gradient of the residual is added to */
     bool rms;         /* the norm is the RMS norm, behind a sublayer without a bias */
+    bool unshifted;   /* the LayerNorm has no beta */
     bool stream;      /* the residual stream is fp32 (ops.h, R) */
     bool rounded;     /* the bias is of the dtype of out, on devices that take such */
     bool fp8;         /* factors of products are fp8, in bf16 runs of devices that compute in it */

@@ -119,16 +119,22 @@ void checkop_make_embed_backward(struct checkop_case *c, const struct checkop_sh
 
 static const double norm_eps = 1e-5;
 
-/* A mean, a beta or a bias, and its gradient: the RMS norm of a layer without biases has none. */
+/* A mean or a bias, and its gradient: the RMS norm of a layer without biases has none. */
 static tensor unless_rms(const struct checkop_case *c, tensor t)
 {
     return c->shape.rms ? NULL_TENSOR : t;
 }
 
+/* A beta, or its gradient. */
+static tensor beta_of(const struct checkop_case *c, tensor t)
+{
+    return c->shape.rms || c->shape.unshifted ? NULL_TENSOR : t;
+}
+
 RUN(layernorm)
 {
     const tensor *kept = kept_of(c, t), *in = t + (c->shape.plain ? 1 : 3);
-    o->layernorm(x, t[0], unless_rms(c, kept[0]), kept[1], in[0], in[1], unless_rms(c, in[2]), norm_eps);
+    o->layernorm(x, t[0], unless_rms(c, kept[0]), kept[1], in[0], in[1], beta_of(c, in[2]), norm_eps);
 }
 
 void checkop_make_layernorm(struct checkop_case *c, const struct checkop_shape *s)
@@ -144,13 +150,13 @@ void checkop_make_layernorm(struct checkop_case *c, const struct checkop_shape *
 
 RUN(layernorm_backward)
 {
-    o->layernorm_backward(x, t[0], t[1], unless_rms(c, t[2]), t[3], t[4], unless_rms(c, t[5]), t[6], t[7]);
+    o->layernorm_backward(x, t[0], t[1], beta_of(c, t[2]), t[3], t[4], unless_rms(c, t[5]), t[6], t[7]);
 }
 
 static void forward_layernorm(const struct checkop_case *c, const struct ops *o, struct exec *x,
                               const tensor *t)
 {
-    o->layernorm(x, t[9], unless_rms(c, t[5]), t[6], t[4], t[7], unless_rms(c, t[8]), norm_eps);
+    o->layernorm(x, t[9], unless_rms(c, t[5]), t[6], t[4], t[7], beta_of(c, t[8]), norm_eps);
 }
 
 void checkop_make_layernorm_backward(struct checkop_case *c, const struct checkop_shape *s)
@@ -175,8 +181,8 @@ RUN(bias_dropout_add_layernorm)
 {
     const tensor *kept = kept_of(c, t), *in = t + (c->shape.plain ? 1 : 4);
     o->bias_dropout_add_layernorm(x, t[0], kept[0], unless_rms(c, kept[1]), kept[2], in[0],
-                                  unless_rms(c, in[1]), in[2], in[3], unless_rms(c, in[4]), norm_eps,
-                                  last(c, t), c->drop);
+                                  unless_rms(c, in[1]), in[2], in[3], beta_of(c, in[4]), norm_eps, last(c, t),
+                                  c->drop);
 }
 
 void checkop_make_bias_dropout_add_layernorm(struct checkop_case *c, const struct checkop_shape *s)
@@ -194,8 +200,8 @@ void checkop_make_bias_dropout_add_layernorm(struct checkop_case *c, const struc
 
 RUN(bias_dropout_add_layernorm_backward)
 {
-    o->bias_dropout_add_layernorm_backward(x, t[0], t[1], unless_rms(c, t[2]), t[3], unless_rms(c, t[4]),
-                                           t[5], t[6], unless_rms(c, t[7]), t[8], t[9], last(c, t), c->drop,
+    o->bias_dropout_add_layernorm_backward(x, t[0], t[1], unless_rms(c, t[2]), t[3], beta_of(c, t[4]), t[5],
+                                           t[6], unless_rms(c, t[7]), t[8], t[9], last(c, t), c->drop,
                                            c->shape.adds);
 }
 
@@ -203,7 +209,7 @@ static void forward_bias_dropout(const struct checkop_case *c, const struct ops 
                                  const tensor *t)
 {
     o->bias_dropout_add_layernorm(x, t[14], t[6], unless_rms(c, t[7]), t[8], t[11], unless_rms(c, t[12]),
-                                  t[13], t[9], unless_rms(c, t[10]), norm_eps, last(c, t), c->drop);
+                                  t[13], t[9], beta_of(c, t[10]), norm_eps, last(c, t), c->drop);
 }
 
 void checkop_make_bias_dropout_add_layernorm_backward(struct checkop_case *c, const struct checkop_shape *s)

@@ -124,9 +124,9 @@ static struct status create(struct model **model, const void *config, enum model
                                      .act_bytes = sizeof(struct next_token_acts),
                                      .carve_input = carve_input};
     block_model_size(&t->blocks, c->vocab_size);
-    block_model_add(&t->blocks, (struct block_part){input_rows, 1, "toy.word.", MODEL_INPUT_LAYER, 0});
+    block_model_add(&t->blocks, (struct block_part){input_rows, 1, "toy.word.", MODEL_INPUT_LAYER, 0, 0});
     block_model_add(&t->blocks,
-                    (struct block_part){layer_rows, BLOCK_N_ROWS, "toy.layer.", BLOCK_EVERY_LAYER, 0});
+                    (struct block_part){layer_rows, BLOCK_N_ROWS, "toy.layer.", BLOCK_EVERY_LAYER, 0, 0});
     model_add_measure(&t->blocks.model, MEASURE_NEXT_TOKEN, TEXT_MASKED_LABELS);
     *model = &t->blocks.model;
     return status_ok();

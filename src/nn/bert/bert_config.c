@@ -14,12 +14,7 @@ static const char PRE_LN_TYPE[] = "bert_pre_ln";
 
 const char *const bert_config_model_types[] = {"bert", PRE_LN_TYPE, NULL};
 
-/* Keys with only one supported value: another value means another model, which must not be computed silently.
- * null counts as absent. */
-static const struct constant {
-    const char *key, *wanted; /* the value as JSON */
-    const char *why;
-} constants[] = {
+static const struct config_constant constants[] = {
     {"position_embedding_type", "\"absolute\"", "relative positions are not built"},
     {"is_decoder", "false", "causal attention is not built"},
     {"is_encoder_decoder", "false", "decoders are not built"},
@@ -29,31 +24,12 @@ static const struct constant {
     {"quantization_config", "null", "quantized weights are not read"},
 };
 
-static struct status check_constant(const json_t *object, const char *source, const struct constant *c)
-{
-    const json_t *value = json_object_get(object, c->key);
-    json_t *wanted = json_loads(c->wanted, JSON_DECODE_ANY, NULL);
-    bool same = value == NULL || json_is_null(value) || json_equal(value, wanted);
-    json_decref(wanted);
-    if (same) {
-        return status_ok();
-    }
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    struct status s = status_error(STATUS_DATA, "%s: \"%s\" is %.60s, but must be %s or absent: %s", source,
-                                   c->key, text == NULL ? "not that" : text, c->wanted, c->why);
-    free(text);
-    return s;
-}
-
 static struct status check_constants(const struct bert_kind *kind, const json_t *object, const char *source)
 {
-    const struct constant activation = {kind->activation, "\"gelu\"",
-                                        "which is the exact form by erf; other activations are not built"};
-    TRY(check_constant(object, source, &activation));
-    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
-        TRY(check_constant(object, source, &constants[i]));
-    }
-    return status_ok();
+    const struct config_constant activation = {
+        kind->activation, "\"gelu\"", "which is the exact form by erf; other activations are not built"};
+    TRY(config_constants_check(&activation, 1, object, source));
+    return config_constants_check(constants, sizeof constants / sizeof constants[0], object, source);
 }
 
 static struct status check_type(const struct bert_config *c, const json_t *object, const char *source)
@@ -168,35 +144,16 @@ static void name_unknown_keys(const struct bert_kind *kind, const json_t *object
     buf_fini(&names);
 }
 
-/* Without "problem_type" one label means regression, and several mean classes, as in Hugging Face's
- * models. */
 static struct status parse_labels(struct bert_config *c, const json_t *object, const char *source)
 {
-    enum { MOST_LABELS = 65536, USUAL_LABELS = 2 };
-    const json_t *names = json_object_get(object, "id2label");
-    const char *problem = NULL;
-    c->labels.n = json_is_object(names) ? (int64_t)json_object_size(names) : USUAL_LABELS;
-    TRY(json_get_int(object, source, "num_labels", false, &c->labels.n));
-    FAIL_IF(c->labels.n < 1 || c->labels.n > MOST_LABELS, STATUS_DATA,
-            "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source, (long long)c->labels.n,
-            MOST_LABELS);
+    TRY(model_labels_parse(&c->labels, object, source));
     if (!c->kind->names_dropouts) {
         c->classifier_dropout = c->hidden_dropout_prob;
     }
     if (!c->kind->names_dropouts && !json_is_null(json_object_get(object, "classifier_dropout"))) {
         TRY(json_get_real(object, source, "classifier_dropout", false, &c->classifier_dropout));
     }
-    c->labels.problem = c->labels.n == 1 ? PROBLEM_REGRESSION : PROBLEM_SINGLE_LABEL;
-    if (json_is_null(json_object_get(object, "problem_type"))) {
-        return status_ok();
-    }
-    TRY(json_get_string(object, source, "problem_type", false, &problem));
-    return problem == NULL || label_problem_find(&c->labels.problem, problem)
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s: \"problem_type\" is \"%.60s\", but must be %s, %s or %s",
-                              source, problem, label_problem_name(PROBLEM_SINGLE_LABEL),
-                              label_problem_name(PROBLEM_MULTI_LABEL),
-                              label_problem_name(PROBLEM_REGRESSION));
+    return status_ok();
 }
 
 /* ---- gated layers ---- */
@@ -320,9 +277,7 @@ int64_t bert_config_max_length(const struct bert_config *c)
 /* Adds the keys of a model with a classifier; false if memory runs out. */
 static bool add_labels(json_t *object, const struct bert_config *c)
 {
-    bool complete =
-        label_names_to_json(c->labels.names, object) &&
-        json_object_set_new(object, "problem_type", json_string(label_problem_name(c->labels.problem))) == 0;
+    bool complete = model_labels_to_json(&c->labels, object);
     return bert_config_kind(c)->names_dropouts || c->classifier_dropout == c->hidden_dropout_prob
                ? complete
                : complete &&

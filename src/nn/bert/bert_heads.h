@@ -1,6 +1,6 @@
-/* bert_heads: BERT's two pre-training heads, masked language modelling and next-sentence prediction, and the
- * heads of fine-tuning, for answers and for labels.  Devlin et al. 2018 (arXiv:1810.04805) sections 3.1 and
- * 4; the MLM head reads masked positions only. */
+/* bert_heads: BERT's two pre-training heads, masked language modelling and next-sentence prediction.  Devlin
+ * et al. 2018 (arXiv:1810.04805) section 3.1; the MLM head reads masked positions only.  Those of fine-tuning
+ * are nn/answer_head.h and nn/label_head.h. */
 #ifndef KILN_NN_BERT_HEADS_H
 #define KILN_NN_BERT_HEADS_H
 
@@ -82,83 +82,5 @@ void bert_heads_transform_backward(struct exec *x, tensor dh, const struct bert_
 void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, const struct bert_head_weights *w,
                              const struct layer_call *call);
-
-/* Rows that a head reads, and the dropout in front of it. */
-struct bert_head_rows {
-    tensor rows, keys; /* [R, H]; i32 [R, 2] addresses of the dropout */
-    struct dropout drop;
-};
-
-/* ---- the question-answering head: where in the text an answer starts and ends ---- */
-
-struct bert_qa_weights {
-    tensor w_qa, b_qa; /* [2, H], [2]: start, end */
-};
-
-extern const struct weight_row bert_qa_rows[]; /* under "qa_outputs." */
-enum { BERT_QA_N_ROWS = sizeof(struct bert_qa_weights) / sizeof(tensor) };
-
-struct bert_qa_acts {
-    tensor dropped;       /* [T, H]; null without a dropout, or a backward */
-    tensor logits;        /* [T, 2], in the dtype of vectors */
-    tensor dlogits;       /* [T, 2] */
-    tensor loss, correct; /* [B, 2] */
-};
-
-/* Carves the activations of one batch. */
-void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, const struct bert_config *c,
-                        struct model_memory memory, int64_t n_tokens, int64_t n_sequences);
-
-/* Computes a->logits from the last layer's output, `in` [T, H]. */
-void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, const struct bert_head_rows *in,
-                     const struct bert_qa_weights *w);
-
-/* Adds the losses of start and end and the number of correct ones to `sums`, f64 [2], and computes
- * a->dlogits, times scale, f64 [1].  A sequence's softmax runs over its own tokens. */
-void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, tensor scale,
-                  const struct layer_call *call);
-
-/* Assigns dh, the gradient of the rows.  The gradients of the weights are added to g; without `adds` the
- * matrix's is assigned. */
-void bert_qa_backward(struct exec *x, tensor dh, const struct bert_qa_weights *g,
-                      const struct bert_qa_acts *a, const struct bert_head_rows *in,
-                      const struct bert_qa_weights *w, bool adds);
-
-/* ---- the classifier: a score of each label, for a row ----
- *
- * A row is the pooled [CLS] of a text, or the hidden state of a token. */
-
-struct bert_classifier_weights {
-    tensor w_cls, b_cls; /* [C, H], [C] */
-};
-
-extern const struct weight_row bert_classifier_rows[]; /* under "classifier." */
-enum { BERT_CLASSIFIER_N_ROWS = sizeof(struct bert_classifier_weights) / sizeof(tensor) };
-
-/* R rows, C scores. */
-struct bert_classifier_acts {
-    tensor dropped;       /* [R, H]; later its gradient */
-    tensor logits;        /* [R, C], in the dtype of vectors */
-    tensor dlogits;       /* [R, C] */
-    tensor loss, correct; /* [R], or [R, C] if each score has a target */
-};
-
-/* Carves the activations of one batch. */
-void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *arena,
-                                const struct bert_config *c, enum dtype dtype, int64_t n_rows);
-
-/* Computes a->logits from rows [R, H]. */
-void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a,
-                             const struct bert_head_rows *in, const struct bert_classifier_weights *w);
-
-/* Adds the loss and the number of correct answers to `sums`, f64 [2], and computes a->dlogits, times scale,
- * f64 [1]. labels are classes [R], or for the config's other problem types targets [R, C]. */
-void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classifier_acts *a, tensor labels,
-                          tensor scale, const struct bert_config *c);
-
-/* Assigns drows, the gradient of the rows, and adds the gradients of the weights to g. */
-void bert_classifier_backward(struct exec *x, tensor drows, const struct bert_classifier_weights *g,
-                              const struct bert_classifier_acts *a, const struct bert_head_rows *in,
-                              const struct bert_classifier_weights *w, bool adds);
 
 #endif

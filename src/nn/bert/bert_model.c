@@ -78,11 +78,11 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        bert_qa_carve_acts(&a->qa, arena, c, memory, sizes->n_tokens, sizes->n_sequences);
+        answer_head_carve(&a->qa, arena, memory, c->hidden_size, c->answer_dropout > 0, sizes);
     }
     if (model_task_has_labels(task)) {
-        bert_classifier_carve_acts(&a->classifier, arena, c, memory.dtype,
-                                   batch_all_rows(sizes, bert_acts_classified(task)));
+        label_head_carve(&a->classifier, arena, m, memory.dtype,
+                         batch_all_rows(sizes, bert_acts_classified(task)));
     }
     if (vector_head_is_of(m)) {
         vector_head_carve(&a->vectors, arena, m, memory.dtype, sizes->n_tokens);
@@ -112,14 +112,14 @@ static void input_forward(const struct model_pass *p)
 static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U, SITE_DENSE = 0xFFFF0002U, SITE_ANSWERS = 0xFFFF0003U;
 
 /* The classifier's rows: those of tokens are `h`, the last layer's output. */
-static struct bert_head_rows classified(const struct model_pass *p, tensor h)
+static struct head_rows classified(const struct model_pass *p, tensor h)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_config *c = &bert_of(p->model)->config;
     bool tokens = p->model->task == MODEL_TASK_TOKEN_CLASSIFICATION;
     double drop =
         tokens && kind_of(p->model)->names_dropouts ? c->hidden_dropout_prob : c->classifier_dropout;
-    return (struct bert_head_rows){
+    return (struct head_rows){
         .rows = tokens ? h : a->heads.pooled,
         .keys = tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS],
         .drop = {.p = p->training ? drop : 0, .site = SITE_CLASSIFIER},
@@ -127,11 +127,10 @@ static struct bert_head_rows classified(const struct model_pass *p, tensor h)
 }
 
 /* The rows that may be answers, of `h`, the last layer's output. */
-static struct bert_head_rows answering(const struct model_pass *p, tensor h)
+static struct head_rows answering(const struct model_pass *p, tensor h)
 {
     double drop = bert_of(p->model)->config.answer_dropout;
-    return (struct bert_head_rows){
-        h, p->stream->row_keys, {.p = p->training ? drop : 0, .site = SITE_ANSWERS}};
+    return (struct head_rows){h, p->stream->row_keys, {.p = p->training ? drop : 0, .site = SITE_ANSWERS}};
 }
 
 /* The dropout in front of the dense layer of a classifier of texts, if it has one of its own. */
@@ -159,12 +158,12 @@ static void heads_begin(const struct model_pass *p, const struct layer_call *cal
         bert_heads_nsp_forward(p->x, &a->heads, &w->heads);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        struct bert_head_rows in = answering(p, h);
-        bert_qa_forward(p->x, &a->qa, &in, &w->qa);
+        struct head_rows in = answering(p, h);
+        answer_head_forward(p->x, &a->qa, &in, &w->qa);
     }
     if (model_task_has_labels(task)) {
-        struct bert_head_rows in = classified(p, h);
-        bert_classifier_forward(p->x, &a->classifier, &in, &w->classifier);
+        struct head_rows in = classified(p, h);
+        label_head_forward(p->x, &a->classifier, &in, &w->classifier);
     }
 }
 
@@ -204,11 +203,11 @@ static void losses(const struct model_pass *p, tensor sums, const struct layer_c
                             tensor_slice(p->loss_scales, 1, 1), call);
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, call);
+        answer_head_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, call);
     }
     if (model_task_has_labels(task)) {
-        bert_classifier_loss(p->x, tensor_slice(sums, 0, 2), &a->classifier,
-                             p->stream->fields[TEXT_CLASS_LABELS], first, &bert_of(p->model)->config);
+        label_head_loss(p->x, tensor_slice(sums, 0, 2), &a->classifier, p->stream->fields[TEXT_CLASS_LABELS],
+                        first, &p->model->labels);
     }
 }
 
@@ -231,22 +230,21 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
     const struct bert_weights *w = p->weights, *g = p->grads;
     enum model_task task = p->model->task;
     tensor h = block_model_output(a, p->model->n_layers - 1);
-    struct bert_head_rows answers = answering(p, h), labelled = classified(p, h);
+    struct head_rows answers = answering(p, h), labelled = classified(p, h);
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        bert_qa_backward(p->x, dx, &g->qa, &a->qa, &answers, &w->qa, p->adds);
+        answer_head_backward(p->x, dx, &g->qa, &a->qa, &answers, &w->qa, p->adds);
         return;
     }
     if (task == MODEL_TASK_TOKEN_CLASSIFICATION) {
-        bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, &labelled, &w->classifier,
-                                 call->adds);
+        label_head_backward(p->x, dx, &g->classifier, &a->classifier, &labelled, &w->classifier, call->adds);
         return;
     }
     if (call->picks == NULL) {
         p->x->ops->fill(p->x, dx, 0);
     }
     if (task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
-        bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, &labelled,
-                                 &w->classifier, call->adds);
+        label_head_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, &labelled, &w->classifier,
+                            call->adds);
     }
     if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, call);
@@ -334,21 +332,11 @@ static const struct model_type bert_type = {
     .head_output = head_output,
 };
 
-static struct batch_field label_field(const struct bert_config *c, enum model_task task)
-{
-    struct batch_field f = text_batch_layout.fields[TEXT_CLASS_LABELS];
-    bool single = c->labels.problem == PROBLEM_SINGLE_LABEL;
-    f.rows = bert_acts_classified(task);
-    f.width = single ? 1 : (int)c->labels.n;
-    f.dtype = single ? DTYPE_I32 : DTYPE_F32;
-    f.nothing = single ? -1 : BATCH_NO_NUMBER;
-    return f;
-}
-
 static struct block_part part(const struct weight_row *rows, int n_rows, const char *prefix, int64_t layer,
                               size_t place)
 {
-    return (struct block_part){rows, n_rows, prefix, layer, place};
+    return (struct block_part){
+        .rows = rows, .n_rows = n_rows, .prefix = prefix, .layer = layer, .place = place};
 }
 
 #define PLACE(field) offsetof(struct bert_weights, field)
@@ -370,7 +358,7 @@ static void add_named_heads(struct block_model *b)
     }
     if (model_task_has_labels(task)) {
         block_model_add(b,
-                        part(bert_classifier_rows, BERT_CLASSIFIER_N_ROWS,
+                        part(label_head_rows, LABEL_HEAD_N_ROWS,
                              has_dense(&b->model) ? kind->scores : "classifier.", heads, PLACE(classifier)));
     }
 }
@@ -385,7 +373,7 @@ static void add_heads(struct block_model *b)
                         part(bert_nsp_rows, BERT_NSP_N_ROWS, "cls.seq_relationship.", heads, PLACE(heads)));
     }
     if (model_task_has(task, MODEL_SPAN_LOGITS)) {
-        block_model_add(b, part(bert_qa_rows, BERT_QA_N_ROWS, "qa_outputs.", heads, PLACE(qa)));
+        block_model_add(b, part(answer_head_rows, ANSWER_HEAD_N_ROWS, "qa_outputs.", heads, PLACE(qa)));
     }
 }
 
@@ -402,7 +390,7 @@ static void add_measures(struct model *m)
         model_add_measure(m, MEASURE_ANSWER, TEXT_SPAN_LABELS);
     }
     if (model_task_has_labels(m->task)) {
-        m->layout.fields[TEXT_CLASS_LABELS] = label_field(&bert_of(m)->config, m->task);
+        m->layout.fields[TEXT_CLASS_LABELS] = label_head_field(&m->labels, bert_acts_classified(m->task));
         model_add_measure(m, MEASURE_LABEL, TEXT_CLASS_LABELS);
     }
 }

@@ -3,8 +3,10 @@
 #ifndef KILN_NN_BERT_MODEL_H
 #define KILN_NN_BERT_MODEL_H
 
+#include "nn/answer_head.h"
 #include "nn/bert/bert_heads.h"
 #include "nn/block_model.h"
+#include "nn/label_head.h"
 #include "nn/text_batch_layout.h"
 #include "nn/vector_head.h"
 
@@ -14,8 +16,8 @@ struct bert_weights {
     struct block_weight_table table; /* first */
     struct bert_embed_weights embed;
     struct bert_head_weights heads;
-    struct bert_qa_weights qa;
-    struct bert_classifier_weights classifier;
+    struct answer_head_weights qa;
+    struct label_head_weights classifier;
 };
 
 struct bert_model {
@@ -48,8 +50,8 @@ struct bert_acts {
     struct block_stack stack; /* first; picks: rows that the heads read, none without a backward */
     struct bert_embed_acts embed;
     struct bert_head_acts heads; /* activations of the task's heads: the others are null tensors */
-    struct bert_qa_acts qa;
-    struct bert_classifier_acts classifier;
+    struct answer_head_acts qa;
+    struct label_head_acts classifier;
     struct vector_head_acts vectors;
 };
 

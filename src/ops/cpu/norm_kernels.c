@@ -12,7 +12,6 @@ struct norm_call {
     uint32_t site, threshold;
     float scale, eps;
     bool adds;       /* the gradient is added to dresidual */
-    bool is_rms;     /* the norm is without mean and beta */
     float *partials; /* [chunks][3][cols]: dgamma, dbeta, dbias */
 };
 
@@ -186,7 +185,7 @@ static void backward_chunk(const void *context, int64_t chunk, void *lane)
         const float *sum = rows_load(c->sum, row, 0, cols, buffer + cols);
         float *dresidual = c->adds ? buffer + 2 * cols : rows_target(c->dresidual, row, 0, buffer);
         float rstd = ((const float *)c->rstd.data)[row];
-        if (c->is_rms) {
+        if (tensor_is_null(c->mean)) {
             norm_row_rms_backward(dresidual, dgamma, dout, sum, c->gamma.data, rstd, cols);
         } else {
             norm_row_backward(dresidual, dgamma, dbeta, dout, sum, c->gamma.data,
@@ -218,13 +217,12 @@ static void run_backward(struct exec *x, const char *op, struct norm_call *c, te
 {
     int64_t rows = tensor_rows(c->sum), cols = tensor_cols(c->sum), chunks = row_runs(rows);
     c->partials = exec_scratch(x, workspace_layernorm_backward(rows, cols));
-    c->is_rms = tensor_is_null(dbeta);
     lanes_run(x, op, chunks, bits_bytes(cols) + 3 * (size_t)cols * sizeof(float), backward_chunk, c);
     if (chunks == 0 || failed(x->status)) {
         return;
     }
     row_runs_add(dgamma.data, c->partials, chunks, 3 * cols, cols);
-    if (!c->is_rms) {
+    if (!tensor_is_null(dbeta)) {
         row_runs_add(dbeta.data, c->partials + cols, chunks, 3 * cols, cols);
     }
     if (!tensor_is_null(dbias)) {

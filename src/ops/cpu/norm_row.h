@@ -39,20 +39,28 @@ static inline float norm_row_layer(float *out, float *mean, const float *in, con
         squares += (in[i] - mu) * (in[i] - mu);
     }
     float r = 1.0f / sqrtf(squares / (float)n + eps);
+    *mean = mu;
+    if (beta == NULL) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = (in[i] - mu) * r * gamma[i];
+        }
+        return r;
+    }
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         out[i] = (in[i] - mu) * r * gamma[i] + beta[i];
     }
-    *mean = mu;
     return r;
 }
 
-/* out may be `in`; mean and rstd may be NULL.  Without beta it is the RMS norm. */
+/* out may be `in`; beta, mean and rstd may be NULL.  Without beta and mean it is the RMS norm. */
 static inline void norm_row_forward(float *out, float *mean, float *rstd, const float *in, const float *gamma,
                                     const float *beta, int64_t n, float eps)
 {
-    float mu = 0, r = beta == NULL ? norm_row_rms(out, in, gamma, n, eps)
-                                   : norm_row_layer(out, &mu, in, gamma, beta, n, eps);
+    bool is_rms = beta == NULL && mean == NULL;
+    float mu = 0, r = is_rms ? norm_row_rms(out, in, gamma, n, eps)
+                             : norm_row_layer(out, &mu, in, gamma, beta, n, eps);
     if (mean != NULL) {
         *mean = mu;
     }

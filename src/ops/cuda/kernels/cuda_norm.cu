@@ -183,7 +183,7 @@ __device__ static inline void normalize_row(eight (&values)[S::GROUPS], const no
         }
     }
     float mean, rstd;
-    statistics<S>(values, cols, c.norm.eps, c.norm.beta == NULL, &mean, &rstd);
+    statistics<S>(values, cols, c.norm.eps, c.norm.beta == NULL && c.norm.mean == NULL, &mean, &rstd);
     if (S::column(0) == 0 && c.norm.mean != NULL) {
         c.norm.mean[index] = mean;
     }

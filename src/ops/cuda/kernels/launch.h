@@ -256,7 +256,7 @@ struct launch_places {
 struct launch_norm {
     int64_t rows, cols;
     struct launch_places in, out; /* of what is normalized, and of the output or its gradient */
-    const float *gamma, *beta;    /* beta, and mean in a backward: NULL is the RMS norm */
+    const float *gamma, *beta;    /* beta and mean NULL, or mean in a backward: the RMS norm */
     float *mean, *rstd;           /* [rows], or NULL forward, as `sum` may be */
     float eps;
     uint32_t *maxima; /* maxima of the output of a forward, or NULL */

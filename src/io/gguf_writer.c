@@ -89,6 +89,11 @@ void gguf_put_list_i32(struct gguf_writer *w, int32_t value)
     put_u32(&w->pairs, (uint32_t)value);
 }
 
+void gguf_put_list_f32(struct gguf_writer *w, float value)
+{
+    buf_append(&w->pairs, &value, sizeof value);
+}
+
 /* ---- the file ---- */
 
 static uint64_t aligned(uint64_t at)

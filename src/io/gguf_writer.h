@@ -37,10 +37,11 @@ void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t value);
 void gguf_put_f32(struct gguf_writer *w, const char *key, float value);
 void gguf_put_bool(struct gguf_writer *w, const char *key, bool value);
 
-/* A list of n values of a type: then n times a text, or an i32. */
+/* A list of n values of a type: then n times a text, an i32 or an f32. */
 void gguf_put_list(struct gguf_writer *w, const char *key, enum gguf_value type, uint64_t n);
 void gguf_put_list_text(struct gguf_writer *w, const char *text, size_t n);
 void gguf_put_list_i32(struct gguf_writer *w, int32_t value);
+void gguf_put_list_f32(struct gguf_writer *w, float value);
 
 /* Writes the pairs and the descriptions of the tensors.  After a failure there is nothing to abandon. */
 struct status gguf_writer_open(struct gguf_writer *w, const char *path, const struct gguf_item *items, int n);

@@ -55,6 +55,7 @@ static struct status read_tokenizer(struct model_dir *m, struct model_dir_given 
         model_place_is_gguf(&m->place) ||
         (model_place_has(path, directory, "vocab.txt") && file_has_bytes(path)) ||
         model_place_has(path, directory, "tokenizer.json") ||
+        model_place_has(path, directory, "tokenizer.model") ||
         (model_place_has(path, directory, "vocab.json") && model_place_has(path, directory, "merges.txt"));
     if (given != NULL && !has_own) {
         m->max_length = INT64_MAX;

@@ -5,139 +5,10 @@
 #include "model/file_tensors.h"
 #include "model/gguf_config.h"
 #include "model/model_dir_forms.h"
-#include "text/bpe_tokenizer.h"
-#include "text/gguf_tokenizer.h"
+#include "text/gguf_tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the tokenizer ---- */
-
-/* A piece as the vocabulary's file writes it; tokens that were added are texts. */
-static void put_piece(struct gguf_writer *w, const struct tokenizer *t, int32_t id, struct buf *room)
-{
-    size_t n;
-    const char *bytes = tokenizer_piece(t, id, &n);
-    buf_clear(room);
-    if (n == 0) { /* no token has the id; llama.cpp wants a text of its own for each */
-        buf_printf(room, "[PAD%d]", (int)id);
-    } else if (added_tokens_of(&t->added, id) == NULL) {
-        bpe_merges_write(room, bytes, n);
-    } else {
-        buf_append(room, bytes, n);
-    }
-    gguf_put_list_text(w, buf_text(room), room->n);
-}
-
-static int32_t type_of(const struct tokenizer *t, int32_t id)
-{
-    size_t n;
-    const struct added_token *added = added_tokens_of(&t->added, id);
-    (void)tokenizer_piece(t, id, &n);
-    return n == 0           ? GGUF_TOKEN_UNUSED
-           : added == NULL  ? GGUF_TOKEN_NORMAL
-           : added->special ? GGUF_TOKEN_CONTROL
-                            : GGUF_TOKEN_USER_DEFINED;
-}
-
-static void put_pieces(struct gguf_writer *w, const struct tokenizer *t, struct buf *room)
-{
-    gguf_put_list(w, GGUF_TOKENIZER_TOKENS, GGUF_VALUE_TEXT, (uint64_t)t->n);
-    for (int32_t id = 0; id < t->n; id++) {
-        put_piece(w, t, id, room);
-    }
-    gguf_put_list(w, GGUF_TOKENIZER_TYPES, GGUF_VALUE_I32, (uint64_t)t->n);
-    for (int32_t id = 0; id < t->n; id++) {
-        gguf_put_list_i32(w, type_of(t, id));
-    }
-}
-
-static void put_side(const struct bpe_merges *m, int32_t id, struct buf *room)
-{
-    size_t n;
-    const char *bytes = bpe_merges_piece(m, id, &n);
-    bpe_merges_write(room, bytes, n);
-}
-
-static void put_merges(struct gguf_writer *w, const struct bpe_merges *m,
-                       const struct bpe_merge *const *by_rank, struct buf *room)
-{
-    gguf_put_list(w, GGUF_TOKENIZER_MERGES, GGUF_VALUE_TEXT, (uint64_t)m->n_merges);
-    for (int32_t i = 0; i < m->n_merges; i++) {
-        buf_clear(room);
-        put_side(m, by_rank[i]->left, room);
-        buf_putc(room, ' ');
-        put_side(m, by_rank[i]->right, room);
-        gguf_put_list_text(w, buf_text(room), room->n);
-    }
-}
-
-/* Whether special tokens stand first or last around a text. */
-static bool has_special(const struct input_specials *s, int32_t id)
-{
-    return s->n > 0 && id >= 0 && s->ids[0] == id;
-}
-
-/* The end of a turn, where it is not that of a document. */
-static void put_turn_end(struct gguf_writer *w, const struct tokenizer *t)
-{
-    int i = 0;
-    while (i < t->n_ends && t->ends[i] == t->special[SPECIAL_END]) {
-        i++;
-    }
-    if (i < t->n_ends) {
-        gguf_put_u32(w, GGUF_TOKENIZER_TURN_END, (uint32_t)t->ends[i]);
-    }
-}
-
-static void put_specials(struct gguf_writer *w, const struct tokenizer *t)
-{
-    for (int i = 0; i < SPECIAL_COUNT; i++) {
-        const char *key = gguf_tokenizer_special_key((enum special_token)i);
-        if (key != NULL && t->special[i] >= 0) {
-            gguf_put_u32(w, key, (uint32_t)t->special[i]);
-        }
-    }
-    put_turn_end(w, t);
-    gguf_put_bool(w, GGUF_TOKENIZER_BEGINS, has_special(&t->frame.one.before, t->special[SPECIAL_BEGIN]));
-    gguf_put_bool(w, GGUF_TOKENIZER_ENDS, has_special(&t->frame.one.after, t->special[SPECIAL_END]));
-}
-
-/* A tokenizer.json says more than the other keys, such as a normalizer; llama.cpp leaves it alone. */
-static void put_json(struct gguf_writer *w, const struct tokenizer *t)
-{
-    const struct tokenizer_file *file = &t->files[0];
-    if (t->n_files > 0 && strcmp(file->name, "tokenizer.json") == 0 &&
-        memchr(file->bytes, '\0', file->n) == NULL) {
-        gguf_put_bytes(w, GGUF_TOKENIZER_JSON, file->bytes, file->n);
-    }
-}
-
-static struct status put_tokenizer(struct gguf_writer *w, const struct model_dir_contents *c)
-{
-    const struct bpe *bpe = bpe_tokenizer_view(c->tokenizer);
-    FAIL_IF(bpe == NULL, STATUS_UNAVAILABLE, "kiln writes GGUF with byte-level BPE, not with %s",
-            c->tokenizer->kind->name);
-    FAIL_IF(bpe->gguf_name == NULL, STATUS_UNAVAILABLE,
-            "llama.cpp has no name for the pre_tokenizer of this tokenizer that kiln knows, so kiln writes "
-            "no GGUF");
-    const struct bpe_merge **by_rank = bpe_merges_by_rank(&bpe->merges);
-    struct buf room = {0};
-    FAIL_IF(by_rank == NULL, STATUS_MEMORY, "out of memory for the merges of a tokenizer");
-    gguf_put_text(w, GGUF_TOKENIZER_MODEL, BPE_GGUF_MODEL);
-    gguf_put_text(w, GGUF_TOKENIZER_PRE, bpe->gguf_name);
-    put_pieces(w, c->tokenizer, &room);
-    put_merges(w, &bpe->merges, by_rank, &room);
-    put_specials(w, c->tokenizer);
-    if (c->tokenizer->chat_template != NULL) {
-        gguf_put_text(w, GGUF_TOKENIZER_TEMPLATE, c->tokenizer->chat_template);
-    }
-    put_json(w, c->tokenizer);
-    free((void *)by_rank);
-    struct status s = buf_status(&room);
-    buf_fini(&room);
-    return s;
-}
 
 /* ---- the weights ---- */
 
@@ -253,7 +124,7 @@ struct status model_gguf_write(const char *path, const char *name, const struct 
     gguf_put_text(&w, "general.name", name);
     gguf_put_u32(&w, "general.file_type", file_type(c->form.type));
     struct status s = gguf_config_put(&w, c->family, c->config);
-    s = failed(s) ? s : put_tokenizer(&w, c);
+    s = failed(s) ? s : gguf_tokens_put(&w, c->tokenizer);
     if (failed(s)) {
         gguf_writer_discard(&w);
     } else {

@@ -247,3 +247,14 @@ const struct tokenizer_kind sentencepiece_tokenizer_kind = {
     .hash = hash,
     .destroy = destroy,
 };
+
+const struct sentencepiece *sentencepiece_tokenizer_view(const struct tokenizer *t)
+{
+    return t->kind == &sentencepiece_tokenizer_kind ? model_of(t) : NULL;
+}
+
+bool sentencepiece_tokenizer_is_model(const struct tokenizer *t)
+{
+    const struct vocabulary *v = t->vocabulary;
+    return t->kind == &sentencepiece_tokenizer_kind && v->is_protobuf;
+}

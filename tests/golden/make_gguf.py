@@ -3,7 +3,7 @@
 llama.cpp's convert_hf_to_gguf.py (LlamaModel, Qwen2Model, Qwen3Model, Olmo2Model), beside the directory of `transformers` that each was made of.
 
 "CASE/model.gguf" and "CASE/hf/FILE" (U8) are files; "CASE:NAME" are the weights as the types of the file round them, under the names of
-`transformers`; "CASE:prompt" and "CASE:greedy" are ids, and those that `transformers` puts behind them with these weights.
+`transformers`; "CASE:greedy" (F64) are the ids that `transformers` puts behind PROMPT with these weights.
 Cases: llama (SentencePiece's BPE with bytes, which is the only tokenizer in the file; heads that share keys, Llama 3's scaling as a tensor of
 divisors, Q8_0, F16, BF16 and F32), qwen2 (byte-level BPE cut as Qwen 2's, tokens of a chat and its template, biases, tied embeddings), qwen3 (norms
 of each head; tied) and olmo2 (norms of all heads, and of what sublayers add).
@@ -30,6 +30,7 @@ WORDS = "the of and a to in is you that it he was for on are as with his they at
 CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 QWEN2 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 ARCHITECTURES = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
+PROMPT = "the of and you"
 torch.manual_seed(7)
 
 
@@ -121,7 +122,8 @@ def make_llama(directory):
     writer.add_add_eos_token(False)
     writer.add_tensor("rope_freqs.weight", divisors(model.config))
     put_tensors(writer, model, True)
-    return writer, model
+    processor = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
+    return writer, model, [1] + processor.encode(PROMPT)
 
 
 def make_halves(directory, kind, config, **more):
@@ -155,7 +157,7 @@ def make_halves(directory, kind, config, **more):
     writer.add_add_bos_token(False)
     writer.add_chat_template(CHAT)
     put_tensors(writer, model, False)
-    return writer, model
+    return writer, model, t.encode(PROMPT).ids
 
 
 def main():
@@ -168,7 +170,7 @@ def main():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
             (directory / "hf").mkdir()
-            writer, model = make(directory)
+            writer, model, ids = make(directory)
             for name in ("tokenizer.model", "tokenizer.json"):
                 if (directory / name).exists():
                     (directory / name).rename(directory / "hf" / name)
@@ -178,9 +180,8 @@ def main():
             writer.write_tensors_to_file()
             writer.close()
             tensors |= file_tensors(case, directory)
-            prompt = torch.tensor([[11, 42, 7, 270, 99]])
-            greedy = model.double().generate(prompt, do_sample=False, max_new_tokens=12, min_new_tokens=12, pad_token_id=0)[0, 5:]
-            tensors |= {f"{case}:prompt": prompt[0].to(torch.int32), f"{case}:greedy": greedy.to(torch.int32)}
+            greedy = model.double().generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12, min_new_tokens=12, pad_token_id=0)
+            tensors[f"{case}:greedy"] = greedy[0, len(ids):].double()
             tensors |= {f"{case}:{k}": v.float().contiguous() for k, v in model.state_dict().items() if "rotary" not in k and not
                         (k == "lm_head.weight" and model.config.tie_word_embeddings)}
     save_file(tensors, pathlib.Path(__file__).with_name("gguf.safetensors"))

@@ -325,7 +325,8 @@ const struct command command_pretrain = {
     .summary = "pre-train BERT, GPT-2, BLOOM or Llama from text that was prepared",
     .details = "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from "
                "HDF5 files of the replaced scripts. A --config_file of a decoder (\"model_type\": "
-               "\"gpt2\", \"bloom\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"olmo2\" or \"smollm3\") "
+               "\"gpt2\", \"bloom\", \"gpt_neox\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"olmo2\" "
+               "or \"smollm3\") "
                "trains it on "
                "the next token, from "
                "a store in "

@@ -86,8 +86,9 @@ struct block_wiring {
  * post: a norm behind each sublayer and its residual.  post_sums: the same, but the residual stream is that
  * of the sums in front of the norms; its gradient stays in the scratch, as dh, so a backward must run over
  * all layers, from the last down.  pre: a norm in front of each sublayer.  reordered: a norm of each
- * sublayer's output, in front of the residual sum. */
-extern const struct block_wiring block_post, block_post_sums, block_pre, block_reordered;
+ * sublayer's output, in front of the residual sum.  parallel: both
+ * sublayers read the layer's input, a norm in front of each. */
+extern const struct block_wiring block_post, block_post_sums, block_pre, block_reordered, block_parallel;
 
 /* Carve what block_post and block_post_sums have: all but the norms; and the output alone. */
 void block_post_carve(struct block_acts *a, struct arena *arena, const struct layer_form *form,

@@ -251,7 +251,9 @@ tensor self_attention_forward(struct exec *x, const struct self_attention *atten
     const struct self_attention_weights *w = attention->w;
     const struct self_attention_acts *a = attention->acts;
     const struct linear qkv = {.w = w->w_qkv, .bias = w->b_qkv, .fp8 = &a->fp8_qkv},
-                        o = {.w = w->w_o, .fp8 = &a->fp8_o};
+                        o = {.w = w->w_o,
+                             .bias = attention->b_o_is_added ? w->b_o : NULL_TENSOR,
+                             .fp8 = &a->fp8_o};
     const struct fp8_factor in_fp8 = self_attention_input(a, call),
                             heads_fp8 = layer_factor_of(&a->fp8_o.in, call, LAYER_IN_O);
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
@@ -286,7 +288,10 @@ void self_attention_backward(struct exec *x, const struct self_attention *attent
     /* attention's op computes b_qkv's gradient, else the product after it, before which gradients are turned
      * back */
     bool early = x->device->sums_in_attention && !is_rotary(f) && f->qk_norm == LAYER_QK_NORM_NONE;
-    const struct linear o = {.w = w->w_o, .dw = {g->w_o, call->adds}, .fp8 = &a->fp8_o},
+    const struct linear o = {.w = w->w_o,
+                             .dw = {g->w_o, call->adds},
+                             .dbias = attention->b_o_is_added ? g->b_o : NULL_TENSOR,
+                             .fp8 = &a->fp8_o},
                         qkv = {.w = w->w_qkv,
                                .dw = {g->w_qkv, call->adds},
                                .dbias = early ? NULL_TENSOR : g->b_qkv,

@@ -49,6 +49,7 @@ struct self_attention_acts {
 struct self_attention {
     const struct self_attention_weights *w, *g;
     const struct self_attention_acts *acts;
+    bool b_o_is_added; /* the product adds b_o; else the op after the sublayer does */
 };
 
 /* Carves activations, but leaves the weights in fp8 and the cache as they are; and, for a backward, memory

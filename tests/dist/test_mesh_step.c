@@ -15,9 +15,10 @@ enum { STEPS = 14, N_MICRO = 8, SEQUENCES = 2, LONGEST = 30, WORDS = 45, N_LAYER
 
 static const double DEADLINE_S = 120;
 
-enum trained { GPT2, BLOOM, LLAMA, QWEN3, OLMO2, BERT, BERT_PRE_LN };
+enum trained { GPT2, BLOOM, PYTHIA, LLAMA, QWEN3, OLMO2, BERT, BERT_PRE_LN };
 
-static const char *const names[] = {"gpt2", "bloom", "llama", "qwen3", "olmo2", "bert", "pre-LN bert"};
+static const char *const names[] = {"gpt2",  "bloom", "pythia", "llama",
+                                    "qwen3", "olmo2", "bert",   "pre-LN bert"};
 
 struct mesh_case {
     struct mesh_shape shape;
@@ -62,6 +63,28 @@ static struct model *decoder(bool alibi)
                                      .activation = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
                                      .positions = alibi ? LAYER_POSITIONS_ALIBI : LAYER_POSITIONS_OF_INPUT,
                                      .embedding_norm = alibi};
+    return fixture_decoder(&c);
+}
+
+/* Of parallel sublayers; layer 1 has no positions, as of SmolLM 3. */
+static struct model *pythia(void)
+{
+    const struct decoder_config c = {.vocab_size = WORDS,
+                                     .n_positions = 32,
+                                     .hidden_size = 32,
+                                     .n_layers = N_LAYERS,
+                                     .n_heads = 4,
+                                     .feed_forward_size = 64,
+                                     .embedding_dropout = 0.1,
+                                     .hidden_dropout = 0.1,
+                                     .attention_dropout = 0.1,
+                                     .initializer_range = 0.1,
+                                     .norm_eps = 1e-5,
+                                     .positions = LAYER_POSITIONS_ROTARY,
+                                     .rotary = {.theta = 100, .size = 2},
+                                     .unturned = {3, 1},
+                                     .is_parallel = true,
+                                     .own_decoder = true};
     return fixture_decoder(&c);
 }
 
@@ -113,7 +136,10 @@ static struct model *bert(bool pre_ln)
 
 static struct model *model_of(enum trained n)
 {
-    return n == GPT2 || n == BLOOM ? decoder(n == BLOOM) : n <= OLMO2 ? llama(n) : bert(n == BERT_PRE_LN);
+    return n <= BLOOM    ? decoder(n == BLOOM)
+           : n == PYTHIA ? pythia()
+           : n <= OLMO2  ? llama(n)
+                         : bert(n == BERT_PRE_LN);
 }
 
 static struct trainer_config config_of(const struct run *r, const struct model *model, const struct comm *c)
@@ -442,6 +468,7 @@ int main(void)
     }
     rows_are_divided(GPT2);
     rows_are_divided(BLOOM);
+    rows_are_divided(PYTHIA);
     rows_are_divided(LLAMA);
     rows_are_divided(QWEN3);
     for (int i = 0; i < 4; i++) {

@@ -9,10 +9,12 @@ Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "t
 power of two), bloom_half (its weights in bfloat16, in shards), llama (heads that share keys and values, a decoder of its own, Llama 3's scaling of
 rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings), mistral_window (a
 token sees five keys), qwen3 (a norm of each head's queries and keys; tied), olmo2 (norms of all of them, and of what the sublayers add),
-smollm3 (the fourth of five layers has no positions).
+smollm3 (the fourth of five layers has no positions), pythia (GPT-NeoX: parallel sublayers, of a head's eight columns two turn), neox (the same in series,
+with the tanh GELU and tied embeddings, in files that transformers 4 wrote).
 
 Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
 """
+import json
 import pathlib
 import tempfile
 
@@ -22,7 +24,7 @@ from small_models import file_tensors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
-from transformers import SmolLM3Config, SmolLM3ForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 
 LENGTHS, S, V = [9, 24, 5], 24, 263
 TEXT = "In the beginning and the end: the hand, and 1,234 \u00e9t\u00e9s of the sea.\n\nThen the tenth."
@@ -80,6 +82,25 @@ def make_llamas():
             "olmo2": make_llama(Olmo2ForCausalLM, Olmo2Config, num_attention_heads=4, num_key_value_heads=2),
             "smollm3": make_llama(SmolLM3ForCausalLM, SmolLM3Config, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
                                   rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=None, seed=6)}
+
+
+def make_neoxes():
+    return {"pythia": make_llama(GPTNeoXForCausalLM, GPTNeoXConfig, seed=7, num_attention_heads=3),
+            "neox": make_llama(GPTNeoXForCausalLM, GPTNeoXConfig, seed=8, num_attention_heads=2, hidden_act="gelu_fast", use_parallel_residual=False,
+                               tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5})}
+
+
+def as_of_transformers_4(directory):
+    """Keys of config.json, and constants among the weights, as Pythia's published files have them."""
+    from safetensors.torch import load_file
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    rotary = config.pop("rope_parameters")
+    config |= {"rotary_emb_base": rotary["rope_theta"], "rotary_pct": rotary["partial_rotary_factor"]}
+    path.write_text(json.dumps(config, indent=2))
+    constants = {"bias": torch.ones(1, 1, S, S, dtype=torch.bool), "masked_bias": torch.tensor(-1e9), "rotary_emb.inv_freq": torch.ones(3)}
+    tensors = load_file(directory / "model.safetensors") | {f"gpt_neox.layers.0.attention.{k}": v for k, v in constants.items()}
+    save_file(tensors, directory / "model.safetensors")
 
 
 def next_token_loss(logits, ids):
@@ -141,8 +162,8 @@ def main():
     tensors = {"ids": ids.to(torch.int32), "types": torch.zeros(len(LENGTHS), S, dtype=torch.int32),
                "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
                "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
-    cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas()
-    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2", "smollm3")
+    cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas() | make_neoxes()
+    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2", "smollm3", "pythia")
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
@@ -150,6 +171,8 @@ def main():
             write_tokenizer(directory, "</s>" if name.startswith("bloom") else "<|endoftext|>")
             if name == "gpt2_exact":
                 without_prefix(directory)
+            if name == "neox":
+                as_of_transformers_4(directory)
             tensors |= file_tensors(name, directory)
             if name in trained:
                 tensors[f"{name}:nats"] = all_nats(model.double(), directory)

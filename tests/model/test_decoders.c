@@ -180,6 +180,30 @@ static void test_training_of_llamas(void)
     check_training("smollm3", smollm3, sizeof smollm3 / sizeof smollm3[0]);
 }
 
+static void test_training_of_pythia(void)
+{
+    static const struct wanted_gradient pythia[] = {
+        PLAIN("gpt_neox.embed_in.weight"),
+        {"embed_out.weight", "lm_head.weight", false, 0, 0, 0},
+        PLAIN("gpt_neox.final_layer_norm.bias"),
+        PLAIN("gpt_neox.layers.0.input_layernorm.weight"),
+        PLAIN("gpt_neox.layers.0.input_layernorm.bias"),
+        PLAIN("gpt_neox.layers.1.post_attention_layernorm.weight"),
+        PLAIN("gpt_neox.layers.0.post_attention_layernorm.bias"),
+        PLAIN("gpt_neox.layers.0.attention.dense.weight"),
+        PLAIN("gpt_neox.layers.0.attention.dense.bias"),
+        PLAIN("gpt_neox.layers.1.mlp.dense_h_to_4h.weight"),
+        PLAIN("gpt_neox.layers.0.mlp.dense_4h_to_h.bias"),
+        {"gpt_neox.layers.0.attention.query.weight", "gpt_neox.layers.0.attention.query_key_value.weight",
+         false, 0, 8, 24},
+        {"gpt_neox.layers.1.attention.key.weight", "gpt_neox.layers.1.attention.query_key_value.weight",
+         false, 8, 8, 24},
+        {"gpt_neox.layers.0.attention.value.bias", "gpt_neox.layers.0.attention.query_key_value.bias", false,
+         16, 8, 24},
+    };
+    check_training("pythia", pythia, sizeof pythia / sizeof pythia[0]);
+}
+
 static void test_training(void)
 {
     static const struct wanted_gradient gpt2[] = {
@@ -367,6 +391,14 @@ static void test_refused(void)
     expect_refused("smollm3", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
                    "no smollm3 model with windows");
     expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
+    expect_refused("pythia", "\"gelu\"", "\"relu\"", "\"hidden_act\" is \"relu\"");
+    expect_refused("pythia", "\"attention_bias\": true", "\"attention_bias\": false",
+                   "\"attention_bias\" is false: kiln has no decoder with");
+    expect_refused("pythia", "\"partial_rotary_factor\": 0.25", "\"partial_rotary_factor\": 0.4",
+                   "a head has 8, of which 3 are to turn");
+    expect_refused("neox", "\"rotary_pct\": 0.5", "\"rotary_pct\": 1.5", "\"rotary_pct\" is 1.5");
+    expect_refused("pythia", "\"num_attention_heads\": 3", "\"num_attention_heads\": 5",
+                   "does not divide into 5 heads");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");
     expect_refused("bloom", "\"apply_residual_connection_post_layernorm\": false",
@@ -435,9 +467,10 @@ static void check_parts(const char *name)
 {
     struct decoder d;
     decoder_open(&d, path_of(name), false);
-    const char *tied = strcmp(name, "bloom") == 0  ? "transformer.word_embeddings.weight"
-                       : strcmp(name, "gpt2") == 0 ? "transformer.wte.weight"
-                                                   : "model.embed_tokens.weight";
+    const char *tied = strcmp(name, "bloom") == 0    ? "transformer.word_embeddings.weight"
+                       : strcmp(name, "gpt2") == 0   ? "transformer.wte.weight"
+                       : strcmp(name, "pythia") == 0 ? NULL
+                                                     : "model.embed_tokens.weight";
     for (int slice = 0; slice < 2; slice++) {
         check_part(&d, (struct param_part){.slice = slice, .n_slices = 2});
         check_part(&d,
@@ -450,8 +483,9 @@ static void check_parts(const char *name)
 
 int main(void)
 {
-    static const char *const cases[] = {"gpt2",  "gpt2_exact",     "bloom", "bloom_half", "llama",  "mistral",
-                                        "qwen2", "mistral_window", "qwen3", "olmo2",      "smollm3"};
+    static const char *const cases[] = {
+        "gpt2",           "gpt2_exact", "bloom", "bloom_half", "llama",  "mistral", "qwen2",
+        "mistral_window", "qwen3",      "olmo2", "smollm3",    "pythia", "neox"};
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
@@ -461,6 +495,7 @@ int main(void)
         check_logits(cases[i]);
     }
     test_training_of_llamas();
+    test_training_of_pythia();
     test_training();
     test_training_of_normed();
     check_saved("gpt2");
@@ -471,7 +506,9 @@ int main(void)
     check_saved("qwen3");
     check_saved("olmo2");
     check_saved("smollm3");
+    check_saved("pythia");
     check_parts("gpt2");
+    check_parts("pythia");
     check_parts("bloom");
     check_parts("qwen2");
     check_parts("qwen3");

@@ -355,6 +355,57 @@ static const struct pair smollm3_pairs[] = {
     {NULL, NULL},
 };
 
+static const struct pair pythia_pairs[] = {
+    {"general.architecture", "gptneox"},
+    {"general.name", "pythia_f32"},
+    {"general.file_type", "0"},
+    {"gptneox.context_length", "24"},
+    {"gptneox.embedding_length", "24"},
+    {"gptneox.block_count", "2"},
+    {"gptneox.feed_forward_length", "40"},
+    {"gptneox.attention.head_count", "3"},
+    {"gptneox.attention.head_count_kv", "3"},
+    {"gptneox.attention.layer_norm_epsilon", "1e-05"},
+    {"gptneox.use_parallel_residual", "true"},
+    {"gptneox.hidden_act", "gelu"},
+    {"gptneox.rope.dimension_count", "2"},
+    {"gptneox.rope.freq_base", "10000"},
+    TOKENIZER("gpt-2", "<|endoftext|>"),
+    {"tokenizer.ggml.bos_token_id", "261"},
+    {"tokenizer.ggml.eos_token_id", "261"},
+    {"tokenizer.ggml.eot_token_id", "2"}, /* config.json has that of its class */
+    {NULL, NULL},
+};
+
+/* llama.cpp has the rows of all queries, then keys, then values; Hugging Face's files those of a head. */
+static void test_pythia(void)
+{
+    static const struct place places[] = {
+        {"gpt_neox.embed_in.weight", "token_embd.weight", 0, 262, 0},
+        {"embed_out.weight", "output.weight", 0, 262, 0},
+        {"gpt_neox.layers.1.attention.query.weight", "blk.1.attn_qkv.weight", 0, 72, 0},
+        {"gpt_neox.layers.0.attention.key.weight", "blk.0.attn_qkv.weight", 24, 72, 0},
+        {"gpt_neox.layers.1.attention.value.bias", "blk.1.attn_qkv.bias", 48, 72, 0},
+        {"gpt_neox.layers.0.attention.dense.weight", "blk.0.attn_output.weight", 0, 24, 0},
+        {"gpt_neox.layers.1.mlp.dense_4h_to_h.weight", "blk.1.ffn_down.weight", 0, 24, 0},
+    };
+    struct decoder d;
+    struct header h;
+    write_model(&d, "pythia", MODEL_DIR_F32, "pythia_f32");
+    header_open(&h, path_of("pythia_f32/model.gguf"), pythia_pairs);
+    EXPECT(h.n_tensors == 1 + 2 * 12 + 3, "%llu tensors", (unsigned long long)h.n_tensors);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        check_place(&h, &d, &places[i], 0);
+    }
+    file_map_close(&h.map);
+    decoder_close(&d);
+    decoder_open(&d, path_of("neox"), true);
+    d.contents.form = (struct model_dir_form){.kind = MODEL_DIR_GGUF, .type = MODEL_DIR_F32};
+    EXPECT_ERROR(model_dir_save(path_of("neox_f32"), &d.contents), STATUS_UNAVAILABLE,
+                 "a decoder of its own");
+    decoder_close(&d);
+}
+
 static void test_llamas(void)
 {
     static const struct place mistral[] = {
@@ -592,7 +643,10 @@ int main(void)
     unpack("smollm3");
     unpack("qwen3");
     unpack("olmo2");
+    unpack("pythia");
+    unpack("neox");
     test_llamas();
+    test_pythia();
     test_normed();
     test_gpt2();
     test_bloom();

@@ -62,6 +62,16 @@ static struct decoder_config small_smollm3(void)
     return c;
 }
 
+/* GPT-NeoX's, whose sublayers are parallel. */
+static struct decoder_config small_pythia(void)
+{
+    struct decoder_config c = small(false, LAYER_GELU_EXACT);
+    c.positions = LAYER_POSITIONS_ROTARY;
+    c.rotary = (struct rotary){.theta = 50, .size = 2};
+    c.is_parallel = c.own_decoder = true;
+    return c;
+}
+
 static void check(struct decoder_config c, int64_t recompute)
 {
     struct model *model = fixture_decoder(&c);
@@ -112,6 +122,8 @@ int main(void)
     check(small_llama(LAYER_SWIGLU), 2);
     check(small_llama(LAYER_GEGLU), 0);
     check(small_smollm3(), 2);
+    check(small_pythia(), 0);
+    check(small_pythia(), 2);
     check(small_normed(LAYER_QK_NORM_HEADS), 0);
     check(small_normed(LAYER_QK_NORM_HEADS), 2);
     check(small_normed(LAYER_QK_NORM_ALL), 0);

@@ -1,11 +1,11 @@
 /* decoder_family: the model directories of decoders in Hugging Face's format: GPT-2 (GPT2LMHeadModel),
- * BLOOM (BloomForCausalLM), and Llama with its relatives. */
+ * BLOOM (BloomForCausalLM), GPT-NeoX (GPTNeoXForCausalLM), and Llama with its relatives. */
 #ifndef KILN_MODEL_DECODER_FAMILY_H
 #define KILN_MODEL_DECODER_FAMILY_H
 
 #include "model/model_family.h"
 
-extern const struct model_family gpt2_family, bloom_family;
+extern const struct model_family gpt2_family, bloom_family, tied_gpt_neox_family, gpt_neox_family;
 
 /* Llama's relatives, with the word embeddings as the decoder, and with a decoder of its own. */
 extern const struct model_family tied_llama_family, llama_family, tied_mistral_family, mistral_family,

@@ -43,9 +43,31 @@ enum model_task decoder_task_of(const bool has[NAMES_N_PARTS], const json_t *con
     {                                                                                                        \
         NULL, NULL, false, false, false                                                                      \
     }
-#define DECODER_FAMILY                                                                                       \
+
+/* Query, key and value below a module: the `kind` of each. */
+#define QKV(module, kind)                                                                                    \
+    {                                                                                                        \
+        module ".query." kind, module ".key." kind, module ".value." kind                                    \
+    }
+
+/* A tensor that is all three, and its bias. */
+#define JOINED(whole, end_w, end_b, module, by_head, transposed)                                             \
+    {whole end_w, QKV(module, "weight"), by_head, transposed},                                               \
+    {                                                                                                        \
+        whole end_b, QKV(module, "bias"), by_head, false                                                     \
+    }
+
+#define END_OF_JOINS                                                                                         \
+    {                                                                                                        \
+        NULL, {NULL, NULL, NULL}, false, false                                                               \
+    }
+
+/* What all families of decoders have; copies of the word embeddings have the name `copy_`. */
+#define DECODER_FAMILY_OF(copy_)                                                                             \
     .config_bytes = sizeof(struct decoder_config), .sizes = decoder_sizes, .set_words = decoder_set_words,   \
     .labels = decoder_labels, .same_architecture = decoder_same, .task_of = decoder_task_of,                 \
-    .bare_task = MODEL_TASK_ENCODER, .tied_pattern = "lm_head.weight", .tied_part = NAMES_EMBEDDINGS
+    .bare_task = MODEL_TASK_ENCODER, .tied_pattern = copy_, .tied_part = NAMES_EMBEDDINGS
+
+#define DECODER_FAMILY DECODER_FAMILY_OF("lm_head.weight")
 
 #endif

@@ -38,24 +38,6 @@ static const char *bloom_class(enum model_task task)
 
 /* ---- what files call the tensors: Hugging Face's directories, and the forms of other programs ---- */
 
-/* Query, key and value below a module: the `kind` of each. */
-#define QKV(module, kind)                                                                                    \
-    {                                                                                                        \
-        module ".query." kind, module ".key." kind, module ".value." kind                                    \
-    }
-
-/* A tensor that is all three, and its bias. */
-#define JOINED(whole, end_w, end_b, module, by_head, transposed)                                             \
-    {whole end_w, QKV(module, "weight"), by_head, transposed},                                               \
-    {                                                                                                        \
-        whole end_b, QKV(module, "bias"), by_head, false                                                     \
-    }
-
-#define END_OF_JOINS                                                                                         \
-    {                                                                                                        \
-        NULL, {NULL, NULL, NULL}, false, false                                                               \
-    }
-
 /* ---- GGUF: llama.cpp's names, matrices [out, in] ---- */
 
 #define GGUF_GPT2                                                                                            \

@@ -34,9 +34,10 @@ int64_t decoder_config_head_size(const struct decoder_config *c)
 
 static struct status same_numbers(const struct decoder_config *a, const struct decoder_config *b)
 {
-    return a->llama != NULL                        ? llama_config_same(a, b)
-           : a->positions == LAYER_POSITIONS_ALIBI ? bloom_config_same(a, b)
-                                                   : gpt2_config_same(a, b);
+    return a->llama != NULL                         ? llama_config_same(a, b)
+           : a->positions == LAYER_POSITIONS_ALIBI  ? bloom_config_same(a, b)
+           : a->positions == LAYER_POSITIONS_ROTARY ? gpt_neox_config_same(a, b)
+                                                    : gpt2_config_same(a, b);
 }
 
 struct status decoder_config_same_architecture(const struct decoder_config *a, const struct decoder_config *b)
@@ -47,6 +48,7 @@ struct status decoder_config_same_architecture(const struct decoder_config *a, c
     FAIL_IF(a->qkv_bias != b->qkv_bias || a->own_decoder != b->own_decoder || a->qk_norm != b->qk_norm,
             STATUS_DATA, "the biases, the decoder, or the norms of queries and keys differ");
     FAIL_IF(a->window != b->window, STATUS_DATA, "the windows of attention differ");
+    FAIL_IF(a->is_parallel != b->is_parallel, STATUS_DATA, "the sublayers are wired otherwise");
     FAIL_IF(!decoder_rotary_same(&a->rotary, &b->rotary), STATUS_DATA, "the rotary positions differ");
     FAIL_IF(a->unturned.every != b->unturned.every || a->unturned.at != b->unturned.at, STATUS_DATA,
             "the layers without positions differ");

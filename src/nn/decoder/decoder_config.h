@@ -1,5 +1,6 @@
 /* decoder_config: the architecture of a decoder, its model, and its config.json in Hugging Face's format.
- * It is GPT-2 (Radford et al. 2019), BLOOM (arXiv:2211.05100), or Llama (arXiv:2302.13971,
+ * It is GPT-2 (Radford et al. 2019), BLOOM (arXiv:2211.05100), GPT-NeoX (arXiv:2204.06745; Pythia,
+ * arXiv:2304.01373), or Llama (arXiv:2302.13971,
  * arXiv:2407.21783) with the relatives that have its equations: Mistral, Qwen 2, Qwen 3
  * (arXiv:2505.09388), OLMo 2 (arXiv:2501.00656) and SmolLM 3.
  *
@@ -36,6 +37,7 @@ struct decoder_config {
     struct layer_cycle unturned; /* layers without them */
     bool embedding_norm;         /* a LayerNorm of the words' embeddings, BLOOM's */
     bool qkv_bias;    /* queries, keys and values have a bias; in GPT-2 and BLOOM every product has one */
+    bool is_parallel; /* both sublayers read the layer's input (nn/block_parallel.c) */
     bool own_decoder; /* the last product has a matrix of its own, not the word embeddings */
     const struct llama_kind *llama; /* the relative of Llama that it is; NULL: none */
     struct model_labels labels;
@@ -58,9 +60,11 @@ struct llama_kind {
 /* Parse and write a config.json.  STATUS_DATA names a field whose value makes another network. */
 struct status gpt2_config_parse(struct decoder_config *c, const json_t *object, const char *source);
 struct status bloom_config_parse(struct decoder_config *c, const json_t *object, const char *source);
+struct status gpt_neox_config_parse(struct decoder_config *c, const json_t *object, const char *source);
 struct status llama_config_parse(struct decoder_config *c, const json_t *object, const char *source);
 json_t *gpt2_config_to_json(const struct decoder_config *c);
 json_t *bloom_config_to_json(const struct decoder_config *c);
+json_t *gpt_neox_config_to_json(const struct decoder_config *c);
 json_t *llama_config_to_json(const struct decoder_config *c);
 
 /* Whether the word embeddings of a relative of Llama are its last product's matrix, too. */
@@ -77,6 +81,7 @@ struct status decoder_config_same_architecture(const struct decoder_config *a,
 /* The same, of the numbers in the config.json of a family alone. */
 struct status gpt2_config_same(const struct decoder_config *a, const struct decoder_config *b);
 struct status bloom_config_same(const struct decoder_config *a, const struct decoder_config *b);
+struct status gpt_neox_config_same(const struct decoder_config *a, const struct decoder_config *b);
 struct status llama_config_same(const struct decoder_config *a, const struct decoder_config *b);
 
 /* ---- what config.json of several families has ---- */
@@ -121,6 +126,7 @@ bool decoder_rotary_same(const struct rotary *a, const struct rotary *b);
  *
  *     GPT-2:  x = dropout(E[id] + P[position])
  *     BLOOM:  x = LN(E[id])
+ *     Pythia: x = dropout(E[id])
  *     Llama:  x = E[id]
  *     logits = LN_f(y) E^T, of the rows that have a label or are asked for; with a matrix of its own for E
  *
@@ -128,6 +134,7 @@ bool decoder_rotary_same(const struct rotary *a, const struct rotary *b);
  * next token.  STATUS_MEMORY. */
 struct status gpt2_model_create(struct model **model, const void *config, enum model_task task);
 struct status bloom_model_create(struct model **model, const void *config, enum model_task task);
+struct status gpt_neox_model_create(struct model **model, const void *config, enum model_task task);
 struct status llama_model_create(struct model **model, const void *config, enum model_task task);
 
 #endif

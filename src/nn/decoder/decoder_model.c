@@ -57,6 +57,19 @@ static const struct weight_row llama_own_output_rows[] = {
     WEIGHT_MATRIX(head.decoder, VOCAB, HIDDEN, NORMAL, BY_WORD, "lm_head.weight"),
 };
 
+static const struct weight_row gpt_neox_input_rows[] = {
+    WEIGHT_MATRIX(head.word, VOCAB, HIDDEN, NORMAL, BY_WORD, "embed_in.weight"),
+};
+
+#define GPT_NEOX_OUTPUT_ROWS                                                                                 \
+    WEIGHT_VECTOR(head.norm_out.gamma, HIDDEN, ONE, WHOLE, "gpt_neox.final_layer_norm.weight"),              \
+        WEIGHT_VECTOR(head.norm_out.beta, HIDDEN, ZERO, WHOLE, "gpt_neox.final_layer_norm.bias")
+static const struct weight_row gpt_neox_output_rows[] = {GPT_NEOX_OUTPUT_ROWS};
+static const struct weight_row gpt_neox_own_output_rows[] = {
+    GPT_NEOX_OUTPUT_ROWS,
+    WEIGHT_MATRIX(head.decoder, VOCAB, HIDDEN, NORMAL, BY_WORD, "embed_out.weight"),
+};
+
 #undef WEIGHTS
 #define WEIGHTS struct block_weights
 
@@ -131,6 +144,26 @@ _Static_assert(sizeof gpt2_layer_rows / sizeof gpt2_layer_rows[0] == BLOCK_N_ROW
                    sizeof bloom_layer_rows / sizeof bloom_layer_rows[0] == BLOCK_N_ROWS,
                "a row for every field");
 
+/* Where a product adds b_o, every rank has the gradient of all rows. */
+#define GPT_NEOX_LAYER_ROWS(cut_of_b_o)                                                                      \
+    WEIGHT_VECTOR(norm_1.gamma, HIDDEN, ONE, OF_ROWS, "input_layernorm.weight"),                             \
+        WEIGHT_VECTOR(norm_1.beta, HIDDEN, ZERO, OF_ROWS, "input_layernorm.bias"),                           \
+        WEIGHT_MATRIX(attention.w_qkv, HIDDEN, HIDDEN, NORMAL, BY_HEAD, "attention.query.weight",            \
+                      "attention.key.weight", "attention.value.weight"),                                     \
+        WEIGHT_BIAS(attention.b_qkv, HIDDEN, ZERO, BY_HEAD, "attention.query.bias", "attention.key.bias",    \
+                    "attention.value.bias"),                                                                 \
+        WEIGHT_MATRIX(attention.w_o, HIDDEN, HIDDEN, RESIDUAL, BY_COL, "attention.dense.weight"),            \
+        WEIGHT_VECTOR(attention.b_o, HIDDEN, ZERO, cut_of_b_o, "attention.dense.bias"),                      \
+        WEIGHT_VECTOR(norm_2.gamma, HIDDEN, ONE, OF_ROWS, "post_attention_layernorm.weight"),                \
+        WEIGHT_VECTOR(norm_2.beta, HIDDEN, ZERO, OF_ROWS, "post_attention_layernorm.bias"),                  \
+        WEIGHT_MATRIX(ff.w_1, FEED_FORWARD, HIDDEN, NORMAL, BY_ROW, "mlp.dense_h_to_4h.weight"),             \
+        WEIGHT_BIAS(ff.b_1, FEED_FORWARD, ZERO, BY_ROW, "mlp.dense_h_to_4h.bias"),                           \
+        WEIGHT_MATRIX(ff.w_2, HIDDEN, FEED_FORWARD, RESIDUAL, BY_COL, "mlp.dense_4h_to_h.weight"),           \
+        WEIGHT_BIAS(ff.b_2, HIDDEN, ZERO, WHOLE, "mlp.dense_4h_to_h.bias")
+
+static const struct weight_row gpt_neox_layer_rows[] = {GPT_NEOX_LAYER_ROWS(OF_ROWS)};
+static const struct weight_row gpt_neox_parallel_rows[] = {GPT_NEOX_LAYER_ROWS(WHOLE)};
+
 /* What a family calls its weights and modules, and how its layers are wired. */
 struct decoder_names {
     struct block_part input, layers, output; /* the output's layer is that of the heads, set with the sizes */
@@ -186,6 +219,19 @@ static enum llama_form llama_form_of(const struct decoder_config *c)
            : c->qkv_bias                       ? FORM_QWEN2
                                                : FORM_LLAMA;
 }
+
+/* Names of GPT-NeoX by whether its sublayers are parallel, and whether it has a decoder of its own. */
+#define GPT_NEOX_NAMES(layer_rows, output_rows, wiring)                                                      \
+    {                                                                                                        \
+        PART(gpt_neox_input_rows, "gpt_neox.", MODEL_INPUT_LAYER),                                           \
+            PART(layer_rows, "gpt_neox.layers.", BLOCK_EVERY_LAYER), PART(output_rows, "", 0),               \
+            "gpt_neox.embed_in.weight", "gpt_neox.emb_dropout", "gpt_neox.final_layer_norm", &wiring         \
+    }
+static const struct decoder_names gpt_neox_names[2][2] = {
+    {GPT_NEOX_NAMES(gpt_neox_layer_rows, gpt_neox_output_rows, block_pre),
+     GPT_NEOX_NAMES(gpt_neox_layer_rows, gpt_neox_own_output_rows, block_pre)},
+    {GPT_NEOX_NAMES(gpt_neox_parallel_rows, gpt_neox_output_rows, block_parallel),
+     GPT_NEOX_NAMES(gpt_neox_parallel_rows, gpt_neox_own_output_rows, block_parallel)}};
 
 /* The rows of the table in memory are a multiple, so that products of the head are aligned. */
 enum { VOCAB_GRAIN = 8 };
@@ -251,12 +297,12 @@ static void input_forward(const struct model_pass *p)
     /* x = E[id] */
     look_up_words(p, branch);
     op->cast(p->x, a->head.stack.in, branch);
-    if (tensor_is_null(w->position)) {
-        return;
+    if (!tensor_is_null(w->position)) {
+        /* x = x + P[position] */
+        op->gather_rows(p->x, branch, w->position, stream_own(p->x, p->stream, p->stream->positions));
+        op->residual_add(p->x, a->head.stack.in, a->head.stack.in, branch);
     }
-    /* x = dropout(x + P[position]) */
-    op->gather_rows(p->x, branch, w->position, stream_own(p->x, p->stream, p->stream->positions));
-    op->residual_add(p->x, a->head.stack.in, a->head.stack.in, branch);
+    /* x = dropout(x) */
     if (drop.p > 0) {
         op->dropout(p->x, a->head.stack.in, a->head.stack.in,
                     stream_own(p->x, p->stream, p->stream->row_keys), drop);
@@ -279,7 +325,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
         word_table_add_gradients(p->x, g->head.word, d, p->stream->ids, p->model->vocab_size);
         return;
     }
-    /* x = dropout(E[id] + P[position]), or E[id] */
+    /* x = dropout(E[id] + P[position]), or dropout(E[id]) */
     if (drop.p > 0) {
         op->dropout(p->x, dx, dx, stream_own(p->x, p->stream, p->stream->row_keys), drop);
     }
@@ -305,6 +351,11 @@ static json_t *bloom_to_json(const struct model *m)
     return bloom_config_to_json(&decoder_of(m)->config);
 }
 
+static json_t *gpt_neox_to_json(const struct model *m)
+{
+    return gpt_neox_config_to_json(&decoder_of(m)->config);
+}
+
 static json_t *llama_to_json(const struct model *m)
 {
     return llama_config_to_json(&decoder_of(m)->config);
@@ -321,6 +372,7 @@ static json_t *llama_to_json(const struct model *m)
 /* Slices of OLMo 2's layers would have parts of the rows that its norms of queries and keys need whole. */
 static const struct model_type gpt2_type = DECODER_TYPE("gpt2", gpt2_to_json, true),
                                bloom_type = DECODER_TYPE("bloom", bloom_to_json, true),
+                               gpt_neox_type = DECODER_TYPE("gpt_neox", gpt_neox_to_json, true),
                                llama_type = DECODER_TYPE("llama", llama_to_json, true),
                                olmo2_type = DECODER_TYPE("olmo2", llama_to_json, false);
 
@@ -387,6 +439,13 @@ struct status bloom_model_create(struct model **model, const void *config, enum 
 {
     (void)task;
     return create(model, config, &bloom_type, &bloom_names);
+}
+
+struct status gpt_neox_model_create(struct model **model, const void *config, enum model_task task)
+{
+    const struct decoder_config *c = config;
+    (void)task;
+    return create(model, c, &gpt_neox_type, &gpt_neox_names[c->is_parallel][c->own_decoder]);
 }
 
 struct status llama_model_create(struct model **model, const void *config, enum model_task task)

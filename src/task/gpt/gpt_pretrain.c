@@ -615,13 +615,14 @@ static struct status draw(struct buf *out, struct session *s, const char *prompt
 
 const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
 const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
-static const struct pretrain_kind relatives_of_llama[] = {
-    {.family = &llama_family, DECODER},   {.family = &tied_llama_family, DECODER},
-    {.family = &mistral_family, DECODER}, {.family = &tied_mistral_family, DECODER},
-    {.family = &qwen2_family, DECODER},   {.family = &tied_qwen2_family, DECODER},
-    {.family = &qwen3_family, DECODER},   {.family = &tied_qwen3_family, DECODER},
-    {.family = &olmo2_family, DECODER},   {.family = &tied_olmo2_family, DECODER},
-    {.family = &smollm3_family, DECODER}, {.family = &tied_smollm3_family, DECODER}};
+static const struct pretrain_kind others[] = {
+    {.family = &gpt_neox_family, DECODER}, {.family = &tied_gpt_neox_family, DECODER},
+    {.family = &llama_family, DECODER},    {.family = &tied_llama_family, DECODER},
+    {.family = &mistral_family, DECODER},  {.family = &tied_mistral_family, DECODER},
+    {.family = &qwen2_family, DECODER},    {.family = &tied_qwen2_family, DECODER},
+    {.family = &qwen3_family, DECODER},    {.family = &tied_qwen3_family, DECODER},
+    {.family = &olmo2_family, DECODER},    {.family = &tied_olmo2_family, DECODER},
+    {.family = &smollm3_family, DECODER},  {.family = &tied_smollm3_family, DECODER}};
 
 struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 {
@@ -630,9 +631,9 @@ struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 
 const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
 {
-    for (size_t i = 0; i < sizeof relatives_of_llama / sizeof relatives_of_llama[0]; i++) {
-        if (relatives_of_llama[i].family == family) {
-            return &relatives_of_llama[i];
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (others[i].family == family) {
+            return &others[i];
         }
     }
     return family == &gpt2_family ? &gpt2_pretrain : family == &bloom_family ? &bloom_pretrain : NULL;

@@ -30,6 +30,8 @@
     _(gelu_backward, (tensor dpre, tensor dbias, tensor dout, tensor pre), (dpre, dbias, dout, pre), dpre) \
     _(tanh, (tensor out, tensor in), (out, in), out) \
     _(tanh_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
+    _(relu, (tensor out, tensor in), (out, in), out) \
+    _(relu_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
     _(gelu_tanh, (tensor out, tensor pre), (out, pre), out) \
     _(gelu_tanh_backward, (tensor dpre, tensor dout, tensor pre), (dpre, dout, pre), dpre) \
     _(gated, (tensor out, tensor pre, enum gate_function f), (out, pre, f), out) \

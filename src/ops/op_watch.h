@@ -8,7 +8,7 @@
 
 #include "ops/ops.h"
 
-enum { OP_WATCH_N_OPS = 54, OP_WATCH_MAX_SHAPES = 3 };
+enum { OP_WATCH_N_OPS = 56, OP_WATCH_MAX_SHAPES = 3 };
 
 struct op_shape {
     enum dtype dtype;

@@ -247,6 +247,11 @@ struct ops {
     void (*tanh)(struct exec *x, tensor out, tensor in);
     void (*tanh_backward)(struct exec *x, tensor din, tensor dout, tensor out);
 
+    /* The rectifier (Nair and Hinton 2010): out = max(in, 0); out may alias in.  din = dout where out > 0,
+     * else 0; din may alias dout.  Any shape, A. */
+    void (*relu)(struct exec *x, tensor out, tensor in);
+    void (*relu_backward)(struct exec *x, tensor din, tensor dout, tensor out);
+
     /* The tanh approximation of GELU, as GPT-2 and BLOOM have it (Hendrycks and Gimpel 2016, section 2), with
      * u = sqrt(2 / pi) (z + 0.044715 z^3):
      *     out = z (1 + tanh u) / 2;  dpre = dout gelu'(z), z = pre

@@ -149,6 +149,19 @@ void plan_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
          {"dout", dout, (int)out.dtype, rows, cols}, {"out", out, ANY, rows, cols});
 }
 
+void plan_relu(struct exec *x, tensor out, tensor in)
+{
+    PLAN(x, "relu", 0, 0, {"out", out, (int)in.dtype, tensor_rows(in), tensor_cols(in)},
+         {"in", in, ANY, tensor_rows(in), tensor_cols(in)});
+}
+
+void plan_relu_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    PLAN(x, "relu_backward", 0, 0, {"din", din, (int)out.dtype, rows, cols},
+         {"dout", dout, (int)out.dtype, rows, cols}, {"out", out, ANY, rows, cols});
+}
+
 void plan_gelu_tanh(struct exec *x, tensor out, tensor pre)
 {
     int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);

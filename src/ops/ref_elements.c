@@ -240,6 +240,21 @@ void ref_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
     }
 }
 
+void ref_relu(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        double z = tensor_get(in, i);
+        tensor_set(out, i, z > 0 ? z : 0.0);
+    }
+}
+
+void ref_relu_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(din); i++) {
+        tensor_set(din, i, tensor_get(out, i) > 0 ? tensor_get(dout, i) : 0.0);
+    }
+}
+
 static double gelu_tanh_argument(double z)
 {
     const double sqrt_2_over_pi = 0.79788456080286535588;

@@ -192,6 +192,44 @@ void checkop_make_tanh_backward(struct checkop_case *c, const struct checkop_sha
     c->forward = forward_tanh;
 }
 
+RUN(relu)
+{
+    (void)c;
+    o->relu(x, t[0], t[1]);
+}
+
+void checkop_make_relu(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
+    add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), FILL_SPREAD, 1));
+    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->run = run_relu;
+}
+
+RUN(relu_backward)
+{
+    (void)c;
+    o->relu_backward(x, t[0], t[1], t[2]);
+}
+
+static void forward_relu(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
+{
+    (void)c;
+    o->relu(x, t[2], t[3]);
+}
+
+void checkop_make_relu_backward(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 3));
+    add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
+    c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->seed = 1;
+    c->run = run_relu_backward;
+    c->forward = forward_relu;
+}
+
 RUN(gelu_tanh)
 {
     (void)c;

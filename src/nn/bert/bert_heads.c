@@ -93,10 +93,7 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
     a->dpooled = arena_carve_2d(arena, dtype, b, h);
     a->nsp_logits = arena_carve_2d(arena, vector, b, 2);
     a->dnsp_logits = arena_carve_2d(arena, dtype, b, 2);
-    a->rectifier = (struct rectifier_acts){0};
-    if (bert_config_kind(c)->rectifies) {
-        rectifier_carve(&a->rectifier, arena, dtype, b, h);
-    }
+    a->rectifies = bert_config_kind(c)->rectifies;
     a->nsp_loss = arena_carve_1d(arena, vector, b);
     a->nsp_correct = arena_carve_1d(arena, DTYPE_I32, b);
 }
@@ -113,11 +110,6 @@ void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor
     op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t, call->form->norm_eps);
 }
 
-static bool has_rectifier(const struct bert_head_acts *a)
-{
-    return !tensor_is_null(a->rectifier.z);
-}
-
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
                      const struct bert_head_weights *w, struct dropout drop, const struct layer_call *call)
 {
@@ -130,13 +122,8 @@ void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
         op->dropout(x, a->cls, cls, call->stream->fields[TEXT_CLS_KEYS], drop);
         cls = a->cls;
     }
-    if (has_rectifier(a)) {
-        op->linear(x, a->rectifier.z, cls, w->w_pool, w->b_pool);
-        rectifier_forward(x, a->pooled, &a->rectifier);
-    } else {
-        op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
-        op->tanh(x, a->pooled, a->pooled);
-    }
+    op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
+    (a->rectifies ? op->relu : op->tanh)(x, a->pooled, a->pooled);
 }
 
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, const struct bert_head_weights *w)
@@ -180,11 +167,7 @@ void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_
     exec_enter(x, "pooler", -1);
 
     /* p = f(dropout(h_cls) W_pool^T + b_pool) */
-    if (has_rectifier(a)) {
-        rectifier_backward(x, a->dpooled, a->dpooled, &a->rectifier);
-    } else {
-        op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
-    }
+    (a->rectifies ? op->relu_backward : op->tanh_backward)(x, a->dpooled, a->dpooled, a->pooled);
     op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, cls, call->adds);
     op->linear_backward_input(x, dcls, a->dpooled, w->w_pool, false);
     if (drop.p > 0) {

@@ -6,7 +6,6 @@
 
 #include "nn/bert/bert_config.h"
 #include "nn/bert/bert_embed.h"
-#include "nn/bert/rectifier.h"
 #include "nn/model.h"
 #include "nn/word_head.h"
 
@@ -32,15 +31,15 @@ _Static_assert((BERT_POOLER_N_ROWS + BERT_MLM_N_ROWS + BERT_NSP_N_ROWS) * sizeof
 /* M masked positions, B sequences.  Where the last layer computes selected rows only (nn/row_picks.h),
  * `masked` and `cls` are not used. */
 struct bert_head_acts {
-    tensor masked;                   /* [M, H] hidden states at the masked positions; later their gradient */
-    tensor t_pre, t_act, t_out;      /* [M, H] */
-    tensor t_mean, t_rstd;           /* [M] */
-    struct word_head_acts words;     /* the word head, which reads t_out */
-    tensor dtransform;               /* [M, H] the gradient of t_out, then of t_act and t_pre */
-    tensor cls, pooled, dpooled;     /* [B, H] */
-    struct rectifier_acts rectifier; /* of a pooler with one; else null */
-    tensor nsp_logits, dnsp_logits;  /* [B, 2] */
-    tensor nsp_loss, nsp_correct;    /* [B] */
+    tensor masked;                  /* [M, H] hidden states at the masked positions; later their gradient */
+    tensor t_pre, t_act, t_out;     /* [M, H] */
+    tensor t_mean, t_rstd;          /* [M] */
+    struct word_head_acts words;    /* the word head, which reads t_out */
+    tensor dtransform;              /* [M, H] the gradient of t_out, then of t_act and t_pre */
+    tensor cls, pooled, dpooled;    /* [B, H] */
+    bool rectifies;                 /* the pooler's activation is a rectifier, not tanh */
+    tensor nsp_logits, dnsp_logits; /* [B, 2] */
+    tensor nsp_loss, nsp_correct;   /* [B] */
 };
 
 /* Carves the activations of one batch, of each head. */

@@ -33,6 +33,23 @@ static void tanh_backward_block(float *out, const float *a, const float *b, int6
     }
 }
 
+static void relu_block(float *out, const float *a, const float *b, int64_t n)
+{
+    (void)b;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = a[i] > 0.0f ? a[i] : 0.0f;
+    }
+}
+
+static void relu_backward_block(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = b[i] > 0.0f ? a[i] : 0.0f;
+    }
+}
+
 static void gelu_tanh_block(float *out, const float *a, const float *b, int64_t n)
 {
     (void)b;
@@ -181,6 +198,16 @@ static void cpu_tanh_backward(struct exec *x, tensor din, tensor dout, tensor ou
     run(x, "tanh_backward", din, dout, out, tanh_backward_block);
 }
 
+static void cpu_relu(struct exec *x, tensor out, tensor in)
+{
+    run(x, "relu", out, in, NULL_TENSOR, relu_block);
+}
+
+static void cpu_relu_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    run(x, "relu_backward", din, dout, out, relu_backward_block);
+}
+
 static void cpu_gelu_tanh(struct exec *x, tensor out, tensor pre)
 {
     run(x, "gelu_tanh", out, pre, NULL_TENSOR, gelu_tanh_block);
@@ -249,4 +276,6 @@ KERNEL_FILL(activation, struct ops)
     t->gelu_backward = cpu_gelu_backward;
     t->tanh = cpu_tanh;
     t->tanh_backward = cpu_tanh_backward;
+    t->relu = cpu_relu;
+    t->relu_backward = cpu_relu_backward;
 }

@@ -188,6 +188,22 @@ struct tanh_backward_of {
     }
 };
 
+struct relu_of {
+    static const bool TWO = false, HAS_MAXIMA = false;
+    template <typename A> __device__ static float apply(float a, float)
+    {
+        return a > 0.0f ? a : 0.0f;
+    }
+};
+
+struct relu_backward_of {
+    static const bool TWO = true, HAS_MAXIMA = false;
+    template <typename A> __device__ static float apply(float dout, float out)
+    {
+        return out > 0.0f ? dout : 0.0f;
+    }
+};
+
 struct gelu_tanh_of {
     static const bool TWO = false, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float z, float)
@@ -360,6 +376,17 @@ void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, con
                                launch_type type, int64_t n)
 {
     BY_TYPE(type, (launch_elements<tanh_backward_of, A>(l, din, dout, out, n, NULL)));
+}
+
+void cuda_launch_relu(const launch *l, void *out, const void *in, launch_type type, int64_t n)
+{
+    BY_TYPE(type, (launch_elements<relu_of, A>(l, out, in, in, n, NULL)));
+}
+
+void cuda_launch_relu_backward(const launch *l, void *din, const void *dout, const void *out,
+                               launch_type type, int64_t n)
+{
+    BY_TYPE(type, (launch_elements<relu_backward_of, A>(l, din, dout, out, n, NULL)));
 }
 
 void cuda_launch_gelu_tanh(const launch *l, void *out, const void *pre, launch_type type, int64_t n)

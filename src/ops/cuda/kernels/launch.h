@@ -242,6 +242,9 @@ void cuda_launch_residual_add(const struct launch *l, void *out, const void *res
                               int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);
+void cuda_launch_relu(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
+void cuda_launch_relu_backward(const struct launch *l, void *din, const void *dout, const void *out,
+                               enum launch_type type, int64_t n);
 
 /* bf16 or fp16, on a device for which cuda_short_product_is_possible. */
 void cuda_launch_short_product(const struct launch *l, enum launch_product_tile tile,

@@ -138,6 +138,24 @@ void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
     }
 }
 
+void cuda_relu(struct exec *x, tensor out, tensor in)
+{
+    if (accept_tensors(x, "relu", ACCEPT_LIST(out, in), NULL, 0)) {
+        struct launch l = cuda_slot_launch(x, 0);
+        cuda_launch_relu(&l, out.data, in.data, cuda_slot_type(in), tensor_count(in));
+        cuda_slot_finish(x, "relu");
+    }
+}
+
+void cuda_relu_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    if (accept_tensors(x, "relu_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {
+        struct launch l = cuda_slot_launch(x, 0);
+        cuda_launch_relu_backward(&l, din.data, dout.data, out.data, cuda_slot_type(out), tensor_count(out));
+        cuda_slot_finish(x, "relu_backward");
+    }
+}
+
 void cuda_gelu_tanh(struct exec *x, tensor out, tensor pre)
 {
     if (accept_tensors(x, "gelu_tanh", ACCEPT_LIST(out, pre), NULL, 0)) {

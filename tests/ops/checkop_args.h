@@ -103,8 +103,9 @@ static inline int64_t total(const int64_t *lens, int n, int64_t *max)
     OP(fill) OP(cast) OP(quantize) OP(add) OP(sum) OP(find_nonfinite) OP(dropout) OP(gather_rows) \
     OP(scatter_add_rows) OP(linear) OP(linear_gelu) OP(linear_backward_input) OP(linear_backward_weight) \
     OP(gelu_tanh) OP(gelu_tanh_backward) OP(gated) OP(gated_backward) OP(rotate) OP(residual_add) \
-    OP(gelu_backward) OP(tanh) OP(tanh_backward) OP(relu) OP(relu_backward) OP(embed) OP(embed_backward) OP(layernorm) \
-    OP(layernorm_backward) OP(bias_dropout_add_layernorm) OP(bias_dropout_add_layernorm_backward) \
+    OP(gelu_backward) OP(tanh) OP(tanh_backward) OP(relu) OP(relu_backward) \
+    OP(embed) OP(embed_backward) OP(layernorm) OP(layernorm_backward) \
+    OP(bias_dropout_add_layernorm) OP(bias_dropout_add_layernorm_backward) \
     OP(attention) OP(attention_backward) OP(append_rows) OP(attention_cached) \
     OP(gather_slice) OP(scatter_add_slice) \
     OP(cross_entropy) OP(slice_maxima) OP(slice_sums) OP(slice_cross_entropy) OP(span_cross_entropy) \

@@ -1,5 +1,6 @@
-/* fuzz_gguf_keys: any bytes as a GGUF file whose keys are a configuration and a tokenizer: each is refused with a
- * reason, or the configuration makes a family's and is written again, and the tokenizer encodes a text. */
+/* fuzz_gguf_keys: any bytes as a GGUF file whose keys are a configuration and a tokenizer: each is refused
+ * with a reason, or the configuration makes a family's and is written again, and the tokenizer encodes a
+ * text. */
 #include "core/log.h"
 #include "model/gguf_config.h"
 #include "text/gguf_tokenizer.h"

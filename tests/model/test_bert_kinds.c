@@ -1,4 +1,4 @@
-/* Model directories of RoBERTa, XLM-R, CamemBERT and DistilBERT as `transformers` writes them
+/* Model directories of RoBERTa, XLM-R, CamemBERT, DistilBERT and ModernBERT as `transformers` writes them
  * (tests/golden/make_bert_kinds.py): their outputs, RoBERTa's ids, and what kiln writes, which has the same
  * configuration and outputs, and is the same when it is written again. */
 #include "test.h"
@@ -6,6 +6,7 @@
 #include "data/encoded_texts.h"
 #include "io/file.h"
 #include "model/bert/bert_family.h"
+#include "model/modernbert/modernbert_family.h"
 #include "serve/fill_mask.h"
 #include "serve/model_outputs.h"
 
@@ -18,16 +19,19 @@ static const struct {
              {"classifier", MODEL_TASK_SEQUENCE_CLASSIFICATION},
              {"tagger", MODEL_TASK_TOKEN_CLASSIFICATION},
              {"answers", MODEL_TASK_QUESTION_ANSWERING},
-             {"encoder", MODEL_TASK_ENCODER}};
+             {"encoder", MODEL_TASK_ENCODER},
+             {"means", MODEL_TASK_SEQUENCE_CLASSIFICATION}}; /* of ModernBERT alone */
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 static const struct {
     const char *name;
     const struct model_family *family;
-} kinds[] = {{"roberta", &roberta_family},
-             {"xlm_roberta", &xlm_roberta_family},
-             {"camembert", &camembert_family},
-             {"distilbert", &distilbert_family}};
+    const char *mask; /* of the tokenizer whose ids are compared */
+} kinds[] = {{"roberta", &roberta_family, "<mask>"},
+             {"xlm_roberta", &xlm_roberta_family, NULL},
+             {"camembert", &camembert_family, NULL},
+             {"distilbert", &distilbert_family, NULL},
+             {"modernbert", &modernbert_family, "[MASK]"}};
 
 static struct safetensors golden;
 static char directory[128];
@@ -207,8 +211,9 @@ static void expect_ids(struct model_dir *m, int i, char *text)
     tokenizer_scratch_fini(&scratch);
 }
 
-static void test_ids(const char *from)
+static void test_ids(const char *from, const char *mask)
 {
+    char masked[32];
     struct model_dir m;
     const struct stored_tensor *e = entry("TEXTS");
     char *texts = strndup((const char *)e->data, e->bytes);
@@ -218,14 +223,15 @@ static void test_ids(const char *from)
         expect_ids(&m, i++, text);
     }
     EXPECT(i == 5, "%d texts", i);
-    EXPECT(fill_mask_is_in(&m.tokenizer, "a <mask>", 8) && fill_mask_is_in(&m.tokenizer, "a [MASK]", 8) &&
-               !fill_mask_is_in(&m.tokenizer, "a mask", 6),
+    snprintf(masked, sizeof masked, "a %s", mask);
+    EXPECT(fill_mask_is_in(&m.tokenizer, masked, strlen(masked)) &&
+               fill_mask_is_in(&m.tokenizer, "a [MASK]", 8) && !fill_mask_is_in(&m.tokenizer, "a mask", 6),
            "masks");
     free(texts);
     model_dir_close(&m);
 }
 
-static void test_kind(const char *name, const struct model_family *family)
+static void test_kind(const char *name, const struct model_family *family, const char *mask)
 {
     char path[PATH];
     snprintf(path, sizeof path, "%s/tests/golden/%s.safetensors", KILN_SOURCE_DIR, name);
@@ -233,7 +239,7 @@ static void test_kind(const char *name, const struct model_family *family)
     const char *parent = getenv("TMPDIR");
     snprintf(directory, sizeof directory, "%s/kiln_kinds_XXXXXX", parent == NULL ? "/tmp" : parent);
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
-    for (int k = 0; k < N_CASES; k++) {
+    for (int k = 0; k < N_CASES - (strcmp(name, "modernbert") != 0); k++) {
         unpack(cases[k].name, cases[k].name);
         unpack("tokenizer", cases[k].name);
         read_and_write(family, cases[k].name, "saved", k);
@@ -243,9 +249,9 @@ static void test_kind(const char *name, const struct model_family *family)
         expect_same_file("model.safetensors");
         expect_same_file("tokenizer_config.json");
     }
-    if (safetensors_find(&golden, "TEXTS") != NULL) {
-        test_ids("masked_lm");
-        test_ids("saved");
+    if (mask != NULL) {
+        test_ids("masked_lm", mask);
+        test_ids("saved", mask);
     }
     EXPECT_OK(file_remove_tree(directory));
     safetensors_close(&golden);
@@ -254,7 +260,7 @@ static void test_kind(const char *name, const struct model_family *family)
 int main(void)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        test_kind(kinds[i].name, kinds[i].family);
+        test_kind(kinds[i].name, kinds[i].family, kinds[i].mask);
     }
     return 0;
 }

@@ -1,8 +1,12 @@
-/* The gradients of a small BERT with dropout, of either wiring, on the reference ops in fp64, against
- * central differences of its loss: within 1e-7 of the largest gradient, in sampled elements of every
- * parameter. */
+/* The gradients of a small BERT with dropout, of either wiring, and of a small ModernBERT, on the reference
+ * ops in fp64, against central differences of its loss: within 1e-7 of the largest gradient, in sampled
+ * elements of every parameter. */
 #include "bert_fixture.h"
 #include "gradient_check.h"
+
+#include "nn/modernbert/modernbert_model.h"
+
+enum { SEQUENCES = 3, LONGEST = 12 };
 
 /* Labels of a classifier: classes, or targets of which every fifth is none. */
 static void add_class_labels(struct batch *b)
@@ -38,11 +42,28 @@ struct gradient_case {
     const struct bert_kind *kind; /* NULL: BERT */
 };
 
-static void check_gradients(const struct gradient_case *g)
+/* Trains config->net.model. */
+static void check_model(const struct trainer_config *config, const char *what)
 {
-    enum { SEQUENCES = 3, LONGEST = 12 };
+    const struct model *m = config->net.model;
     struct batch_step step;
     struct trainer t;
+    fixture_step_of(&step, &m->layout, 1, SEQUENCES, LONGEST);
+    if (model_task_has_labels(m->task)) {
+        add_class_labels(step.micro);
+    }
+    if (model_task_has(m->task, MODEL_SPAN_LOGITS)) {
+        add_span_labels(step.micro);
+    }
+    batch_step_count(&step);
+    EXPECT_OK(trainer_init(&t, config));
+    gradient_check(&t, &step, what);
+    trainer_fini(&t);
+    batch_step_fini(&step);
+}
+
+static void check_gradients(const struct gradient_case *g)
+{
     struct trainer_config config =
         fixture_trainer(&ops_ref, DTYPE_F64, text_batch_limits(SEQUENCES, LONGEST, LONGEST));
     struct bert_model *bert = fixture_bert(&config);
@@ -57,28 +78,47 @@ static void check_gradients(const struct gradient_case *g)
     bert->config.answer_dropout = g->kind == &distilbert_kind ? 0.3 : 0;
     fixture_bert_changed(bert);
     config.net.recompute = g->recompute;
-    fixture_step_of(&step, &config.net.model->layout, 1, SEQUENCES, LONGEST);
-    if (model_task_has_labels(g->task)) {
-        add_class_labels(step.micro);
-    }
-    if (model_task_has(g->task, MODEL_SPAN_LOGITS)) {
-        add_span_labels(step.micro);
-    }
-    batch_step_count(&step);
-    EXPECT_OK(trainer_init(&t, &config));
     char what[64];
     snprintf(what, sizeof what, "%s, %s-LN", bert_config_kind(&bert->config)->classes[g->task],
              g->pre_ln ? "pre" : "post");
-    gradient_check(&t, &step, what);
-    trainer_fini(&t);
-    batch_step_fini(&step);
+    check_model(&config, what);
+}
+
+/* Layers 0 and 2 of three see all tokens, layer 1 those at most two places away. */
+static void check_modernbert(enum model_task task, bool pools_mean, int64_t recompute)
+{
+    struct modernbert_config c = {.vocab_size = FIXTURE_VOCAB,
+                                  .hidden_size = 16,
+                                  .n_layers = 3,
+                                  .n_heads = 2,
+                                  .feed_forward_size = 24,
+                                  .n_positions = 16,
+                                  .local_attention = 4,
+                                  .global_every = 2,
+                                  .global_theta = 1000,
+                                  .local_theta = 50,
+                                  .embedding_dropout = 0.1,
+                                  .classifier_dropout = 0.2,
+                                  .initializer_range = 0.3,
+                                  .norm_eps = 1e-5,
+                                  .pools_mean = pools_mean,
+                                  .labels = {.n = 3, .problem = PROBLEM_SINGLE_LABEL}};
+    struct trainer_config config =
+        fixture_trainer(&ops_ref, DTYPE_F64, text_batch_limits(SEQUENCES, LONGEST, LONGEST));
+    struct model *model;
+    char what[64];
+    EXPECT_OK(modernbert_model_create(&model, &c, task));
+    config.net.model = model;
+    config.net.recompute = recompute;
+    snprintf(what, sizeof what, "%s%s", modernbert_class(task), pools_mean ? " of means" : "");
+    check_model(&config, what);
+    free(model);
 }
 
 /* The loss of numbers of words is that of torch: the mean of (number - target)^2 over the words that have a
  * target, in fp64. */
 static void check_mean_square(void)
 {
-    enum { SEQUENCES = 3, LONGEST = 12 };
     struct batch_step step;
     struct trainer t;
     struct trainer_result r;
@@ -134,6 +174,12 @@ int main(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_gradients(&cases[i]);
     }
+    check_modernbert(MODEL_TASK_MASKED_LM, false, 0);
+    check_modernbert(MODEL_TASK_MASKED_LM, false, 2); /* the last layer, with its norm, is computed again */
+    check_modernbert(MODEL_TASK_SEQUENCE_CLASSIFICATION, false, 0);
+    check_modernbert(MODEL_TASK_SEQUENCE_CLASSIFICATION, true, 0);
+    check_modernbert(MODEL_TASK_TOKEN_CLASSIFICATION, false, 0);
+    check_modernbert(MODEL_TASK_QUESTION_ANSWERING, false, 0);
     check_mean_square();
     return 0;
 }

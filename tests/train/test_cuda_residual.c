@@ -49,6 +49,16 @@ static struct decoder_config deep_normed(enum layer_qk_norm norm)
     return c;
 }
 
+/* Pythia's, whose sublayers are parallel. */
+static struct decoder_config deep_parallel(void)
+{
+    struct decoder_config c = deep(false);
+    c.n_heads = 4;
+    c.positions = LAYER_POSITIONS_ROTARY, c.rotary = (struct rotary){.theta = 50, .size = 2};
+    c.is_parallel = c.own_decoder = true;
+    return c;
+}
+
 /* Of all parameters, n of them. */
 static double *gradients(const struct decoder_config *c, const struct batch_step *step,
                          struct checkop_backend backend, struct precision precision, int64_t *n)
@@ -117,6 +127,7 @@ int test_cuda_residual(void)
 {
     check("GPT-2", deep(false), 0.9);
     check("BLOOM", deep(true), 0.9);
+    check("Pythia", deep_parallel(), 0.9);
     /* norms of queries and keys are of products in bf16, whatever the stream is */
     check("Qwen 3", deep_normed(LAYER_QK_NORM_HEADS), 1.1);
     check("OLMo 2", deep_normed(LAYER_QK_NORM_ALL), 1.1);

@@ -43,6 +43,7 @@ struct input_frame gguf_pieces_frame(const struct gguf_pieces *r);
  * without memory. */
 json_t *gguf_pieces_added(const struct gguf_pieces *r);
 
+/* STATUS_MEMORY, of a tokenizer of this source. */
 struct status gguf_pieces_no_memory(const struct gguf_pieces *r);
 
 /* Opens SentencePiece's BPE or unigram by a tokenizer.model that is made of the tokens. */

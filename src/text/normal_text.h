@@ -36,6 +36,7 @@ size_t normal_text_origin(const struct normal_text *t, size_t at);
 /* The first place of wanted[0..n_wanted), not empty, in text[0..n); NULL: there is none. */
 const char *normal_text_find(const char *text, size_t n, const char *wanted, size_t n_wanted);
 
+/* STATUS_MEMORY, if an append failed. */
 struct status normal_text_status(const struct normal_text *t);
 
 #endif

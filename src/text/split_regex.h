@@ -19,6 +19,7 @@ struct split_regex_scratch; /* memory of one thread, for any expressions */
 struct status split_regex_create(struct split_regex **r, const char *pattern, size_t n, const char *source);
 void split_regex_destroy(struct split_regex *r); /* safe on NULL */
 
+/* STATUS_MEMORY. */
 struct status split_regex_scratch_create(struct split_regex_scratch **out);
 void split_regex_scratch_destroy(struct split_regex_scratch *s); /* safe on NULL */
 

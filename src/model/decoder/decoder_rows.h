@@ -5,6 +5,7 @@
 #include "model/model_family.h"
 #include "nn/decoder/decoder_config.h"
 
+/* Functions of struct model_family. */
 struct model_family_sizes decoder_sizes(const void *config);
 void decoder_set_words(void *config, int64_t vocab_size, int64_t n_words);
 struct model_labels *decoder_labels(void *config);

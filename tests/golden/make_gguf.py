@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Makes tests/golden/gguf.safetensors: GGUF files of small models, written by the package `gguf` with the keys, the names and the orders of
-llama.cpp's convert_hf_to_gguf.py (LlamaModel, Qwen2Model, Qwen3Model, Olmo2Model), beside the directory of `transformers` that each was made of.
+llama.cpp's convert_hf_to_gguf.py (LlamaModel, Qwen2Model, Qwen3Model, Olmo2Model, SmolLM3Model, GPTNeoXModel), beside the directory of `transformers` that each was made of.
 
-"CASE/model.gguf" and "CASE/hf/FILE" (U8) are files; "CASE:NAME" are the weights as the types of the file round them, under the names of
-`transformers`; "CASE:greedy" (F64) are the ids that `transformers` puts behind PROMPT with these weights.
+"CASE/model.gguf" and "CASE/hf/FILE" (U8) are files; "CASE:NAME" are the weights as the types of the file round them, under kiln's
+names, which are those of `transformers` but for joined tensors; "CASE:greedy" (F64) are the ids that `transformers` puts behind PROMPT with these weights.
 Cases: llama (SentencePiece's BPE with bytes, which is the only tokenizer in the file; heads that share keys, Llama 3's scaling as a tensor of
 divisors, Q8_0, F16, BF16 and F32), qwen2 (byte-level BPE cut as Qwen 2's, tokens of a chat and its template, biases, tied embeddings), qwen3 (norms
-of each head; tied) and olmo2 (norms of all heads, and of what sublayers add).
+of each head; tied), olmo2 (norms of all heads, and of what sublayers add), smollm3 (heads in pairs; the fourth of five layers has no positions; tied)
+and gpt_neox (query, key and value in one tensor, parallel sublayers, a part of a head that turns).
 
 Run: python make_gguf.py   (needs torch, transformers, tokenizers, sentencepiece, safetensors, gguf)
 """
@@ -23,6 +24,7 @@ from safetensors.torch import save_file
 from sentencepiece import sentencepiece_model_pb2
 from small_models import file_tensors
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 from transformers import LlamaConfig, LlamaForCausalLM, Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 TYPES = {"ffn_gate": gguf.GGMLQuantizationType.Q8_0, "ffn_up": gguf.GGMLQuantizationType.F16, "attn_v": gguf.GGMLQuantizationType.BF16}
@@ -31,6 +33,7 @@ CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end
 QWEN2 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 ARCHITECTURES = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
 PROMPT = "the of and you"
+SIZES = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 48}
 torch.manual_seed(7)
 
 
@@ -64,14 +67,20 @@ def name_of(name, architecture, n_layers):
     return gguf.get_tensor_name_map(architecture, n_layers).get_name(stem) + "." + end
 
 
+def parts_of_heads(values, n_heads):
+    """GPTNeoXModel.modify_tensors: [N, 3, D] becomes [3, N, D]."""
+    return values.reshape(n_heads, 3, -1, *values.shape[1:]).swapaxes(0, 1).reshape(values.shape)
+
+
 def put_tensors(writer, model, permutes):
     """Writes the weights, and gives the model those that the types of the file leave."""
     c = model.config
     for name, p in model.state_dict().items():
         if name == "lm_head.weight" and c.tie_word_embeddings:
             continue
-        theirs, values = name_of(name, ARCHITECTURES[c.model_type], c.num_hidden_layers), p.detach().float().numpy()
-        heads = {"attn_q.": c.num_attention_heads, "attn_k.": c.num_key_value_heads}
+        theirs, values = name_of(name, ARCHITECTURES[architecture_of(c)], c.num_hidden_layers), p.detach().float().numpy()
+        heads = {"attn_q.": c.num_attention_heads, "attn_k.": getattr(c, "num_key_value_heads", 0)}
+        values = parts_of_heads(values, c.num_attention_heads) if "attn_qkv." in theirs else values
         kind = next((t for part, t in TYPES.items() if part in theirs and values.ndim == 2), gguf.GGMLQuantizationType.F32)
         order = (lambda v: next((permute(v, h) for part, h in heads.items() if part in theirs and permutes), v))
         data = gguf.quantize(np.ascontiguousarray(order(values)), kind)
@@ -80,7 +89,25 @@ def put_tensors(writer, model, permutes):
             p.data.copy_(torch.from_numpy(gguf.dequantize(data, kind).reshape(values.shape)))
 
 
+def architecture_of(c):
+    return c.model_type.replace("_", "")
+
+
+def put_neox_sizes(writer, c):
+    writer.add_context_length(c.max_position_embeddings)
+    writer.add_embedding_length(c.hidden_size)
+    writer.add_block_count(c.num_hidden_layers)
+    writer.add_feed_forward_length(c.intermediate_size)
+    writer.add_rope_dimension_count(int(c.rope_parameters["partial_rotary_factor"] * (c.hidden_size // c.num_attention_heads)))
+    writer.add_head_count(c.num_attention_heads)
+    writer.add_parallel_residual(c.use_parallel_residual)
+    writer.add_layer_norm_eps(c.layer_norm_eps)
+
+
 def put_sizes(writer, c):
+    if c.model_type == "gpt_neox":
+        put_neox_sizes(writer, c)
+        return
     writer.add_block_count(c.num_hidden_layers)
     writer.add_context_length(c.max_position_embeddings)
     writer.add_embedding_length(c.hidden_size)
@@ -126,7 +153,7 @@ def make_llama(directory):
     return writer, model, [1] + processor.encode(PROMPT)
 
 
-def make_halves(directory, kind, config, **more):
+def make_bytes(directory, kind, config, permutes=False, **more):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("\u0120", "the"), ("a", "n"), ("an", "d"), ("\u0120", "a"), ("i", "n")]
     pieces = alphabet + ["".join(m) for m in merges]
@@ -139,9 +166,8 @@ def make_halves(directory, kind, config, **more):
     t.save(str(directory / "tokenizer.json"))
     n = len(pieces) + len(ends)
     model = randomized(kind(config(
-        vocab_size=n + 6, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=48, attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None, **more)))
-    writer = gguf.GGUFWriter(directory / "model.gguf", model.config.model_type)
+        vocab_size=n + 6, attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None, **(SIZES | more))))
+    writer = gguf.GGUFWriter(directory / "model.gguf", architecture_of(model.config))
     put_sizes(writer, model.config)
     if "head_dim" in more:
         writer.add_key_length(more["head_dim"])
@@ -156,16 +182,29 @@ def make_halves(directory, kind, config, **more):
     writer.add_bos_token_id(n - 3)
     writer.add_add_bos_token(False)
     writer.add_chat_template(CHAT)
-    put_tensors(writer, model, False)
+    put_tensors(writer, model, permutes)
     return writer, model, t.encode(PROMPT).ids
+
+
+def of_kiln(model):
+    """The weights under kiln's names."""
+    for k, v in model.state_dict().items():
+        if ".query_key_value." in k:
+            parts = parts_of_heads(v.numpy(), model.config.num_attention_heads)
+            parts = torch.from_numpy(np.ascontiguousarray(parts)).chunk(3)
+            yield from ((k.replace("query_key_value", name), part) for name, part in zip(("query", "key", "value"), parts))
+        elif "rotary" not in k and not (k == "lm_head.weight" and model.config.tie_word_embeddings):
+            yield k.replace("lm_head", "embed_out") if model.config.model_type == "gpt_neox" else k, v
 
 
 def main():
     tensors = {}
     cases = {"llama": make_llama,
-             "qwen2": lambda d: make_halves(d, Qwen2ForCausalLM, Qwen2Config, tie_word_embeddings=True),
-             "qwen3": lambda d: make_halves(d, Qwen3ForCausalLM, Qwen3Config, tie_word_embeddings=True, head_dim=16),
-             "olmo2": lambda d: make_halves(d, Olmo2ForCausalLM, Olmo2Config)}
+             "qwen2": lambda d: make_bytes(d, Qwen2ForCausalLM, Qwen2Config, num_key_value_heads=2, tie_word_embeddings=True),
+             "qwen3": lambda d: make_bytes(d, Qwen3ForCausalLM, Qwen3Config, num_key_value_heads=2, tie_word_embeddings=True, head_dim=16),
+             "olmo2": lambda d: make_bytes(d, Olmo2ForCausalLM, Olmo2Config, num_key_value_heads=2),
+             "smollm3": lambda d: make_bytes(d, SmolLM3ForCausalLM, SmolLM3Config, permutes=True, num_key_value_heads=2, num_hidden_layers=5),
+             "gpt_neox": lambda d: make_bytes(d, GPTNeoXForCausalLM, GPTNeoXConfig)}
     for case, make in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
@@ -182,8 +221,7 @@ def main():
             tensors |= file_tensors(case, directory)
             greedy = model.double().generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12, min_new_tokens=12, pad_token_id=0)
             tensors[f"{case}:greedy"] = greedy[0, len(ids):].double()
-            tensors |= {f"{case}:{k}": v.float().contiguous() for k, v in model.state_dict().items() if "rotary" not in k and not
-                        (k == "lm_head.weight" and model.config.tie_word_embeddings)}
+            tensors |= {f"{case}:{k}": v.float().contiguous() for k, v in of_kiln(model)}
     save_file(tensors, pathlib.Path(__file__).with_name("gguf.safetensors"))
 
 

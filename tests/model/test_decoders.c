@@ -396,6 +396,8 @@ static void test_refused(void)
                    "\"attention_bias\" is false: kiln has no decoder with");
     expect_refused("pythia", "\"partial_rotary_factor\": 0.25", "\"partial_rotary_factor\": 0.4",
                    "a head has 8, of which 3 are to turn");
+    expect_refused("neox", "\"rotary_pct\": 0.5", "\"partial_rotary_factor\": 0.5",
+                   "\"partial_rotary_factor\" is 0.5, but \"rotary_pct\" is 0.25");
     expect_refused("neox", "\"rotary_pct\": 0.5", "\"rotary_pct\": 1.5", "\"rotary_pct\" is 1.5");
     expect_refused("pythia", "\"num_attention_heads\": 3", "\"num_attention_heads\": 5",
                    "does not divide into 5 heads");

@@ -59,6 +59,18 @@ static struct status parse_size(struct rotary *r, const struct decoder_rotary_ke
     return status_ok();
 }
 
+/* The usual key of a number, where a family has another for it, must not say otherwise. */
+static struct status check_agrees(const json_t *object, const char *source, const char *usual,
+                                  const char *own, double value)
+{
+    double other = value;
+    TRY(json_get_real(object, source, usual, false, &other));
+    return other == value
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: \"%s\" is %g, but \"%s\" is %g: they are one number", source,
+                              usual, other, own, value);
+}
+
 struct status decoder_rotary_parse(struct decoder_config *c, const struct decoder_rotary_keys *keys,
                                    const json_t *object, const char *source)
 {
@@ -68,6 +80,8 @@ struct status decoder_rotary_parse(struct decoder_config *c, const struct decode
     double part = keys->usual_part > 0 ? keys->usual_part : 1;
     TRY(json_get_real(object, source, keys->part, false, &part));
     TRY(json_get_real(object, source, keys->theta, false, &r->theta));
+    TRY(check_agrees(object, source, "partial_rotary_factor", keys->part, part));
+    TRY(check_agrees(object, source, "rope_theta", keys->theta, r->theta));
     if (json_is_object(scaling)) {
         TRY(parse_scaling(r, scaling, source));
     }

@@ -36,7 +36,7 @@ static const struct decoder_config defaults = {.n_positions = 2048,
                                                .rotary = {.theta = 10000}};
 
 static const struct decoder_constant constants[] = {
-    {"attention_bias", true, "parallel sublayers whose attention has no biases"},
+    {"attention_bias", true, "attention without biases beside a feed-forward that has them"},
 };
 
 static const struct decoder_rotary_keys rotary_keys = {

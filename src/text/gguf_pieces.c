@@ -2,6 +2,7 @@
 
 #include "text/bpe_merges.h"
 #include "text/gguf_tokenizer.h"
+#include "text/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,6 +94,8 @@ static struct status read_list(struct gguf_pieces *r)
     for (int32_t i = 0; i < r->n; i++) {
         struct gguf_piece *p = &r->pieces[i];
         p->text = gguf_next_text(&span, &p->n);
+        FAIL_IF(utf8_find_invalid(p->text, p->n) < p->n || memchr(p->text, '\0', p->n) != NULL, STATUS_DATA,
+                "%s: token %d of " GGUF_TOKENIZER_TOKENS " is no text in UTF-8", r->source, i);
         double type = types == NULL ? GGUF_TOKEN_NORMAL : gguf_pair_number(types, (uint64_t)i);
         p->score = scores == NULL ? 0 : (float)gguf_pair_number(scores, (uint64_t)i);
         FAIL_IF(!(type >= GGUF_TOKEN_NORMAL && type <= GGUF_TOKEN_BYTE), STATUS_DATA,

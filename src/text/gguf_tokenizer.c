@@ -32,8 +32,9 @@ static struct status make_vocabulary(json_t **vocabulary, const struct gguf_piec
         FAIL_IF(!is_first, STATUS_DATA,
                 "%s: token %d of " GGUF_TOKENIZER_TOKENS ", '%.*s', stands there twice", r->source, i,
                 (int)(p->n > 60 ? 60 : p->n), p->text);
-        FAIL_IF(json_object_setn_new(*vocabulary, p->text, p->n, json_integer(i)) != 0, STATUS_DATA,
-                "%s: token %d of " GGUF_TOKENIZER_TOKENS " is no text in UTF-8", r->source, i);
+        if (json_object_setn_new(*vocabulary, p->text, p->n, json_integer(i)) != 0) {
+            return gguf_pieces_no_memory(r);
+        }
     }
     return status_ok();
 }

@@ -125,3 +125,16 @@ struct status model_family_create(struct model **model, const json_t *root, cons
     free(config);
     return s;
 }
+
+bool model_family_names_class(const json_t *config, const char *end)
+{
+    size_t i;
+    const json_t *name;
+    json_array_foreach(json_object_get(config, "architectures"), i, name)
+    {
+        if (json_is_string(name) && strstr(json_string_value(name), end) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -187,6 +187,9 @@ struct status model_family_parse_config(const struct model_family **family, void
 struct status model_family_create(struct model **model, const json_t *root, const char *source,
                                   enum model_task task);
 
+/* Whether "architectures" of config.json names a class of this end: "ForTokenClassification". */
+bool model_family_names_class(const json_t *config, const char *end);
+
 /* All families, in order; NULL ends them (model_families.c).  A program that is linked with the library may
  * have a table of its own, as tests/toy has. */
 extern const struct model_family *const model_families[];

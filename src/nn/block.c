@@ -16,6 +16,12 @@ void block_post_carve_output(struct block_acts *a, struct arena *arena, const st
     a->out = fp8_source_carve(arena, m.fp8, m.dtype, m.n_tokens, form->hidden);
 }
 
+void block_carve_output(struct block_acts *a, struct arena *arena, const struct layer_form *form,
+                        struct layer_memory m)
+{
+    a->out = arena_carve_2d(arena, m.stream, layer_own_rows(m), form->hidden);
+}
+
 void block_share(struct block_acts *a, const struct block_acts *of)
 {
     struct block_acts own = *a;

@@ -90,6 +90,10 @@ struct block_wiring {
  * sublayers read the layer's input, a norm in front of each. */
 extern const struct block_wiring block_post, block_post_sums, block_pre, block_reordered, block_parallel;
 
+/* Carves the output, rows of the residual stream: what layers pass on whose norms are in the sublayers. */
+void block_carve_output(struct block_acts *a, struct arena *arena, const struct layer_form *form,
+                        struct layer_memory memory);
+
 /* Carve what block_post and block_post_sums have: all but the norms; and the output alone. */
 void block_post_carve(struct block_acts *a, struct arena *arena, const struct layer_form *form,
                       struct layer_memory memory);

@@ -384,3 +384,14 @@ void block_model_layer_backward(const struct model_pass *p, int64_t layer, tenso
     struct block b = block_of(p, layer);
     block_model_of(p->model)->wiring->backward(p->x, &b, dx, &call);
 }
+
+void block_model_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                                 model_gradient_visitor *visitor, void *context)
+{
+    char path[MODEL_MODULE_BYTES];
+    (void)acts;
+    if (layer >= 0 && layer < m->n_layers) {
+        block_model_path(path, m, layer);
+        visitor(context, path, BATCH_OF_TOKENS, true, dx);
+    }
+}

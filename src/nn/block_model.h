@@ -117,6 +117,9 @@ void block_model_carve_scratch(const struct model *m, void *acts, struct arena *
 void block_model_layer_forward(const struct model_pass *p, int64_t layer);
 void block_model_layer_backward(const struct model_pass *p, int64_t layer, tensor dx);
 
+void block_model_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                                 model_gradient_visitor *visitor, void *context);
+
 /* Rows of a struct model_type. */
 #define BLOCK_MODEL_FUNCTIONS                                                                                \
     .declare = block_model_declare, .create_weights = block_model_create_weights,                            \

@@ -11,12 +11,6 @@
 
 #include "dev/queue.h"
 
-static void carve_output(struct block_acts *a, struct arena *arena, const struct layer_form *form,
-                         struct layer_memory m)
-{
-    a->out = arena_carve_2d(arena, m.stream, layer_own_rows(m), form->hidden);
-}
-
 static void carve(struct block_acts *a, struct arena *arena, const struct layer_form *form,
                   struct layer_memory m)
 {
@@ -28,7 +22,7 @@ static void carve(struct block_acts *a, struct arena *arena, const struct layer_
     a->norm_2 = a->norm_1;
     a->h_2 = arena_carve_2d(arena, m.dtype, r, form->hidden);
     feed_forward_carve(&a->ff, arena, form, m);
-    carve_output(a, arena, form, m);
+    block_carve_output(a, arena, form, m);
 }
 
 /* Nothing ends in front of a norm, so products add the last biases. */
@@ -107,4 +101,4 @@ static void backward(struct exec *x, const struct block *b, tensor dx, const str
 }
 
 const struct block_wiring block_parallel = {
-    .carve = carve, .carve_output = carve_output, .forward = forward, .backward = backward};
+    .carve = carve, .carve_output = block_carve_output, .forward = forward, .backward = backward};

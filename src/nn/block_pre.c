@@ -16,12 +16,6 @@
 
 #include "dev/queue.h"
 
-static void carve_output(struct block_acts *a, struct arena *arena, const struct layer_form *form,
-                         struct layer_memory m)
-{
-    a->out = arena_carve_2d(arena, m.stream, layer_own_rows(m), form->hidden);
-}
-
 static void carve(struct block_acts *a, struct arena *arena, const struct layer_form *form,
                   struct layer_memory m)
 {
@@ -33,7 +27,7 @@ static void carve(struct block_acts *a, struct arena *arena, const struct layer_
     norm_carve(&a->norm_2, arena, form, m);
     a->h_2 = arena_carve_2d(arena, m.dtype, r, form->hidden);
     feed_forward_carve(&a->ff, arena, form, m);
-    carve_output(a, arena, form, m);
+    block_carve_output(a, arena, form, m);
 }
 
 /* The second norm reads what ends attention, r: norm_2.sum.  Nothing ends in front of the first. */
@@ -156,4 +150,4 @@ static void backward(struct exec *x, const struct block *b, tensor dx, const str
 }
 
 const struct block_wiring block_pre = {
-    .carve = carve, .carve_output = carve_output, .forward = forward, .backward = backward};
+    .carve = carve, .carve_output = block_carve_output, .forward = forward, .backward = backward};

@@ -11,12 +11,6 @@
 
 #include "dev/queue.h"
 
-static void carve_output(struct block_acts *a, struct arena *arena, const struct layer_form *form,
-                         struct layer_memory m)
-{
-    a->out = arena_carve_2d(arena, m.stream, layer_own_rows(m), form->hidden);
-}
-
 /* Room for rows of the residual stream in the dtype of activations, which sublayers read. */
 static tensor carve_narrow(struct arena *arena, const struct layer_form *form, struct layer_memory m)
 {
@@ -36,7 +30,7 @@ static void carve(struct block_acts *a, struct arena *arena, const struct layer_
     a->h_2 = carve_narrow(arena, form, m);
     feed_forward_carve(&a->ff, arena, form, m);
     a->branch_2 = arena_carve_2d(arena, m.dtype, m.n_tokens, form->hidden);
-    carve_output(a, arena, form, m);
+    block_carve_output(a, arena, form, m);
 }
 
 static struct block_sublayers sublayers(const struct block *b)
@@ -127,4 +121,4 @@ static void backward(struct exec *x, const struct block *b, tensor dx, const str
 }
 
 const struct block_wiring block_reordered = {
-    .carve = carve, .carve_output = carve_output, .forward = forward, .backward = backward};
+    .carve = carve, .carve_output = block_carve_output, .forward = forward, .backward = backward};

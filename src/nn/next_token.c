@@ -111,14 +111,3 @@ void next_token_visit(const struct model *m, const void *acts, int64_t layer, mo
         visitor(context, "logits", "lm_head", BATCH_OF_LABELS, whole ? a->head.all_logits : NULL_TENSOR);
     }
 }
-
-void next_token_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
-                                model_gradient_visitor *visitor, void *context)
-{
-    char path[MODEL_MODULE_BYTES];
-    (void)acts;
-    if (layer >= 0 && layer < m->n_layers) {
-        block_model_path(path, m, layer);
-        visitor(context, path, BATCH_OF_TOKENS, true, dx);
-    }
-}

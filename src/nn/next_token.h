@@ -37,13 +37,11 @@ void next_token_learn(const struct model_pass *p, tensor dx, tensor sums);
 tensor next_token_output(const void *acts, enum model_output output);
 void next_token_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                       void *context);
-void next_token_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
-                                model_gradient_visitor *visitor, void *context);
 
 /* Rows of a struct model_type. */
 #define NEXT_TOKEN_FUNCTIONS                                                                                 \
     .carve_heads = next_token_carve, .heads_forward = next_token_forward,                                    \
     .heads_measure = next_token_measure, .heads_learn = next_token_learn, .head_output = next_token_output,  \
-    .visit = next_token_visit, .visit_gradients = next_token_visit_gradients
+    .visit = next_token_visit, .visit_gradients = block_model_visit_gradients
 
 #endif

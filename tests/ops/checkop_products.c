@@ -154,81 +154,45 @@ void checkop_make_gelu_backward(struct checkop_case *c, const struct checkop_sha
     }
 }
 
-RUN(tanh)
-{
-    (void)c;
-    o->tanh(x, t[0], t[1]);
-}
+/* Activations whose gradient needs their output alone. */
+#define ACTIVATION(op)                                                                                       \
+    RUN(op)                                                                                                  \
+    {                                                                                                        \
+        (void)c;                                                                                             \
+        o->op(x, t[0], t[1]);                                                                                \
+    }                                                                                                        \
+    void checkop_make_##op(struct checkop_case *c, const struct checkop_shape *s)                            \
+    {                                                                                                        \
+        add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));                                                 \
+        add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), FILL_SPREAD, 1));                           \
+        c->args[0].shares = s->shared ? 1 + 1 : 0;                                                           \
+        c->run = run_##op;                                                                                   \
+    }                                                                                                        \
+    RUN(op##_backward)                                                                                       \
+    {                                                                                                        \
+        (void)c;                                                                                             \
+        o->op##_backward(x, t[0], t[1], t[2]);                                                               \
+    }                                                                                                        \
+    static void forward_##op(const struct checkop_case *c, const struct ops *o, struct exec *x,              \
+                             const tensor *t)                                                                \
+    {                                                                                                        \
+        (void)c;                                                                                             \
+        o->op(x, t[2], t[3]);                                                                                \
+    }                                                                                                        \
+    void checkop_make_##op##_backward(struct checkop_case *c, const struct checkop_shape *s)                 \
+    {                                                                                                        \
+        add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 3));                                    \
+        add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));                                                 \
+        c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));                                       \
+        add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));                                                   \
+        c->args[0].shares = s->shared ? 1 + 1 : 0;                                                           \
+        c->seed = 1;                                                                                         \
+        c->run = run_##op##_backward;                                                                        \
+        c->forward = forward_##op;                                                                           \
+    }
 
-void checkop_make_tanh(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), FILL_SPREAD, 1));
-    c->args[0].shares = s->shared ? 1 + 1 : 0;
-    c->run = run_tanh;
-}
-
-RUN(tanh_backward)
-{
-    (void)c;
-    o->tanh_backward(x, t[0], t[1], t[2]);
-}
-
-static void forward_tanh(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
-{
-    (void)c;
-    o->tanh(x, t[2], t[3]);
-}
-
-void checkop_make_tanh_backward(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 3));
-    add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
-    c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
-    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
-    c->args[0].shares = s->shared ? 1 + 1 : 0;
-    c->seed = 1;
-    c->run = run_tanh_backward;
-    c->forward = forward_tanh;
-}
-
-RUN(relu)
-{
-    (void)c;
-    o->relu(x, t[0], t[1]);
-}
-
-void checkop_make_relu(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), FILL_SPREAD, 1));
-    c->args[0].shares = s->shared ? 1 + 1 : 0;
-    c->run = run_relu;
-}
-
-RUN(relu_backward)
-{
-    (void)c;
-    o->relu_backward(x, t[0], t[1], t[2]);
-}
-
-static void forward_relu(const struct checkop_case *c, const struct ops *o, struct exec *x, const tensor *t)
-{
-    (void)c;
-    o->relu(x, t[2], t[3]);
-}
-
-void checkop_make_relu_backward(struct checkop_case *c, const struct checkop_shape *s)
-{
-    add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 3));
-    add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
-    c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
-    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
-    c->args[0].shares = s->shared ? 1 + 1 : 0;
-    c->seed = 1;
-    c->run = run_relu_backward;
-    c->forward = forward_relu;
-}
+ACTIVATION(tanh)
+ACTIVATION(relu)
 
 RUN(gelu_tanh)
 {

@@ -2,8 +2,6 @@
 
 #include "nn/bert/bert_model.h"
 
-#include <string.h>
-
 static struct status check_encoder(const json_t *object, const char *source)
 {
     bool decoder = false, cross = false;
@@ -56,28 +54,14 @@ static void set_words(void *config, int64_t vocab_size, int64_t n_words)
     c->n_words = n_words;
 }
 
-/* Whether config.json names a class of this end: "ForTokenClassification". */
-static bool names_class(const json_t *config, const char *end)
-{
-    size_t i;
-    const json_t *name;
-    json_array_foreach(json_object_get(config, "architectures"), i, name)
-    {
-        if (json_is_string(name) && strstr(json_string_value(name), end) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The heads in the files decide, since programs forget to update "architectures".  But a classifier may be of
  * sequences or of tokens: "architectures" says which; if it does not, there is a pooler only for
  * sequences. */
 static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
 {
     if (has[NAMES_CLASSIFIER]) {
-        bool tokens = names_class(config, "ForTokenClassification") ||
-                      (!names_class(config, "ForSequenceClassification") && !has[NAMES_POOLER]);
+        bool tokens = model_family_names_class(config, "ForTokenClassification") ||
+                      (!model_family_names_class(config, "ForSequenceClassification") && !has[NAMES_POOLER]);
         return tokens ? MODEL_TASK_TOKEN_CLASSIFICATION : MODEL_TASK_SEQUENCE_CLASSIFICATION;
     }
     if (has[NAMES_QA]) {

@@ -2,8 +2,6 @@
 
 #include "nn/modernbert/modernbert_model.h"
 
-#include <string.h>
-
 static struct status parse_config(void *config, const json_t *object, const char *source)
 {
     return modernbert_config_parse(config, object, source);
@@ -40,26 +38,12 @@ static struct status same_architecture(const void *a, const void *b)
     return modernbert_config_same(a, b);
 }
 
-/* Whether config.json names a class of this end. */
-static bool names_class(const json_t *config, const char *end)
-{
-    size_t i;
-    const json_t *name;
-    json_array_foreach(json_object_get(config, "architectures"), i, name)
-    {
-        if (json_is_string(name) && strstr(json_string_value(name), end) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Scores of texts, of tokens and of answers have the same name. */
 static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
 {
-    return has[NAMES_CLASSIFIER] && names_class(config, "ForTokenClassification")
+    return has[NAMES_CLASSIFIER] && model_family_names_class(config, "ForTokenClassification")
                ? MODEL_TASK_TOKEN_CLASSIFICATION
-           : has[NAMES_CLASSIFIER] && names_class(config, "ForQuestionAnswering")
+           : has[NAMES_CLASSIFIER] && model_family_names_class(config, "ForQuestionAnswering")
                ? MODEL_TASK_QUESTION_ANSWERING
            : has[NAMES_CLASSIFIER] ? MODEL_TASK_SEQUENCE_CLASSIFICATION
            : has[NAMES_MLM]        ? MODEL_TASK_MASKED_LM

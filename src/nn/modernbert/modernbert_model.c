@@ -427,17 +427,6 @@ static void visit(const struct model *m, const void *acts, int64_t layer, model_
     }
 }
 
-static void visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
-                            model_gradient_visitor *visitor, void *context)
-{
-    char path[MODEL_MODULE_BYTES];
-    (void)acts;
-    if (layer >= 0 && layer < m->n_layers) {
-        block_model_path(path, m, layer);
-        visitor(context, path, BATCH_OF_TOKENS, true, dx);
-    }
-}
-
 /* ---- the model ---- */
 
 static tensor head_output(const void *acts, enum model_output output)
@@ -491,7 +480,7 @@ static const struct model_type modernbert_type = {
     .heads_learn = heads_learn,
     .input_backward = input_backward,
     .visit = visit,
-    .visit_gradients = visit_gradients,
+    .visit_gradients = block_model_visit_gradients,
     .head_output = head_output,
 };
 

@@ -120,41 +120,28 @@ void cuda_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct
     }
 }
 
-void cuda_tanh(struct exec *x, tensor out, tensor in)
-{
-    if (accept_tensors(x, "tanh", ACCEPT_LIST(out, in), NULL, 0)) {
-        struct launch l = cuda_slot_launch(x, 0);
-        cuda_launch_tanh(&l, out.data, in.data, cuda_slot_type(in), tensor_count(in));
-        cuda_slot_finish(x, "tanh");
+/* An activation whose gradient needs its output alone. */
+#define ACTIVATION(op)                                                                                       \
+    void cuda_##op(struct exec *x, tensor out, tensor in)                                                    \
+    {                                                                                                        \
+        if (accept_tensors(x, #op, ACCEPT_LIST(out, in), NULL, 0)) {                                         \
+            struct launch l = cuda_slot_launch(x, 0);                                                        \
+            cuda_launch_##op(&l, out.data, in.data, cuda_slot_type(in), tensor_count(in));                   \
+            cuda_slot_finish(x, #op);                                                                        \
+        }                                                                                                    \
+    }                                                                                                        \
+    void cuda_##op##_backward(struct exec *x, tensor din, tensor dout, tensor out)                           \
+    {                                                                                                        \
+        if (accept_tensors(x, #op "_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {                      \
+            struct launch l = cuda_slot_launch(x, 0);                                                        \
+            cuda_launch_##op##_backward(&l, din.data, dout.data, out.data, cuda_slot_type(out),              \
+                                        tensor_count(out));                                                  \
+            cuda_slot_finish(x, #op "_backward");                                                            \
+        }                                                                                                    \
     }
-}
 
-void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
-{
-    if (accept_tensors(x, "tanh_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {
-        struct launch l = cuda_slot_launch(x, 0);
-        cuda_launch_tanh_backward(&l, din.data, dout.data, out.data, cuda_slot_type(out), tensor_count(out));
-        cuda_slot_finish(x, "tanh_backward");
-    }
-}
-
-void cuda_relu(struct exec *x, tensor out, tensor in)
-{
-    if (accept_tensors(x, "relu", ACCEPT_LIST(out, in), NULL, 0)) {
-        struct launch l = cuda_slot_launch(x, 0);
-        cuda_launch_relu(&l, out.data, in.data, cuda_slot_type(in), tensor_count(in));
-        cuda_slot_finish(x, "relu");
-    }
-}
-
-void cuda_relu_backward(struct exec *x, tensor din, tensor dout, tensor out)
-{
-    if (accept_tensors(x, "relu_backward", ACCEPT_LIST(din, dout, out), NULL, 0)) {
-        struct launch l = cuda_slot_launch(x, 0);
-        cuda_launch_relu_backward(&l, din.data, dout.data, out.data, cuda_slot_type(out), tensor_count(out));
-        cuda_slot_finish(x, "relu_backward");
-    }
-}
+ACTIVATION(tanh)
+ACTIVATION(relu)
 
 void cuda_gelu_tanh(struct exec *x, tensor out, tensor pre)
 {

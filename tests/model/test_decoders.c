@@ -379,7 +379,7 @@ static void test_refused(void)
     expect_refused("qwen3", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
                    "\"use_sliding_window\" is true: kiln has no qwen3 model with windows");
     expect_refused("qwen3", "\"attention_bias\": false", "\"attention_bias\": true",
-                   "no attention of a qwen3 model with biases");
+                   "attention of qwen3 models has no biases");
     expect_refused("mistral", "\"sliding_window\": null", "\"sliding_window\": 1", "must be at least 2");
     expect_refused("smollm3", "    0,\n", "    2,\n", "\"no_rope_layers\" of layer 3 must be 1, or 0");
     expect_refused(

@@ -209,7 +209,7 @@ static struct status parse_bias(struct decoder_config *c, const json_t *object, 
     bool bias = false;
     TRY(json_get_bool(object, source, "attention_bias", false, &bias));
     FAIL_IF(bias && !c->llama->qkv_bias, STATUS_DATA,
-            "%s: \"attention_bias\" is true: kiln has no attention of a %s model with biases", source,
+            "%s: \"attention_bias\" is true: kiln's attention of %s models has no biases", source,
             c->llama->model_type);
     c->qkv_bias = c->llama->qkv_bias;
     return status_ok();

@@ -251,9 +251,11 @@ void cuda_launch_short_product(const struct launch *l, enum launch_product_tile 
                                const struct launch_product *p, enum launch_type type);
 int cuda_short_product_is_possible(void);
 
-/* The places of rows of `cols` elements: row i begins at element i / n stride + i % n cols. */
+/* The places of rows of `cols` elements, fewer than 2^32 rows: row i begins at element
+ * i / n stride + i % n cols. */
 struct launch_places {
-    int64_t n, stride;
+    uint32_t n;
+    int64_t stride;
 };
 
 struct launch_norm {

@@ -27,10 +27,10 @@ template <int TEAM_, int GROUPS_, bool WHOLE_> struct row_shape {
     }
 };
 
-/* The first element of a row. */
+/* The first element of a row.  A quotient of 64 bits would take registers that the kernels do not have. */
 __device__ static inline int64_t place_of(const launch_places &p, int64_t row, int64_t cols)
 {
-    return p.n == 1 ? row * p.stride : row / p.n * p.stride + row % p.n * cols;
+    return p.n == 1 ? row * p.stride : (uint32_t)row / p.n * p.stride + (uint32_t)row % p.n * cols;
 }
 
 /* Whether rows in these places begin at whole groups if the first does. */

@@ -9,7 +9,7 @@
 
 static struct launch_places places_of(tensor t)
 {
-    return (struct launch_places){t.n_dims == 3 ? t.dims[1] : 1, t.strides[0]};
+    return (struct launch_places){t.n_dims == 3 ? (uint32_t)t.dims[1] : 1, t.strides[0]};
 }
 
 /* `out`: the output, or its gradient. */

@@ -154,7 +154,7 @@ static struct status apply_deepspeed(const struct command *c, struct pretrain_ar
 
 static bool is_decoder(const struct pretrain_args *a)
 {
-    return a->run.kind != &bert_pretrain;
+    return a->run.own == &a->gpt;
 }
 
 static void set_defaults(const struct command *c, struct pretrain_args *a, const struct variant *v)
@@ -237,6 +237,32 @@ static const struct recipe decoder_recipe = {
      {"warmup_proportion", "0.06", "warmup_tokens"},
      {"train_batch_size", "16", NULL}}};
 
+/* Rotary positions neither begin as sinusoids nor are shifted. */
+static const struct recipe modernbert_recipe = {"modern",
+                                                "Warner et al. 2024 (arXiv:2412.13663): model; Jordan et al. "
+                                                "2024 and Liu et al. 2025 (arXiv:2502.16982): "
+                                                "optimizer; Izsak et al. 2021 (arXiv:2104.07705): schedule; "
+                                                "Ankner et al. 2024 (arXiv:2305.15096): masks; "
+                                                "docs/decisions/0126_modernbert.md: measured beside BERT's",
+                                                {{"optimizer", "muon", NULL},
+                                                 {"learning_rate", "2e-3", NULL},
+                                                 {"adam_beta2", "0.98", "betas"},
+                                                 {"weight_decay", "0.1", NULL},
+                                                 {"lr_schedule", "linear", NULL},
+                                                 {"warmup_proportion", "0.06", "warmup_tokens"},
+                                                 {"short_seq_prob", "0", NULL},
+                                                 {"mask_rate", "0.3:0.15", NULL},
+                                                 {"ppmi_embeddings", "true", NULL},
+                                                 {"train_batch_size", "16", NULL}}};
+
+static struct status apply_modernbert_recipe(const struct command *c, struct pretrain_args *a)
+{
+    FAIL_IF(a->recipe != NULL && strcmp(a->recipe, "modern") != 0, STATUS_USAGE,
+            "--recipe %s is BERT's, but this run trains a %s model: --recipe modern has one for it",
+            a->recipe, a->run.kind->family->name);
+    return recipe_apply(c, a, &modernbert_recipe, 1, a->recipe);
+}
+
 static struct status apply_decoder_recipe(const struct command *c, struct pretrain_args *a)
 {
     FAIL_IF(strcmp(a->recipe, "reference") == 0, STATUS_USAGE,
@@ -256,6 +282,9 @@ struct status pretrain_variant_apply_recipe(const struct command *c, struct pret
             "--recipe %s and --deepspeed are two recipes: leave one of them out", a->recipe);
     if (is_decoder(a) && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0) {
         return apply_decoder_recipe(c, a);
+    }
+    if (a->run.kind == &modernbert_pretrain) {
+        return apply_modernbert_recipe(c, a);
     }
     return recipe_apply(c, a, recipes, sizeof recipes / sizeof recipes[0], a->recipe);
 }

@@ -22,6 +22,7 @@ struct pretrain_args {
     bool deepspeed, use_zero_optimizer;
     double dropout;     /* the largest of a decoder's configuration */
     const char *recipe; /* name in PRETRAIN_RECIPES; NULL: none */
+    const char *arch;   /* the architecture that the sizes of config_file get; NULL: the file says it */
 };
 
 /* Gives the flags that were not given the defaults of the variant that was asked for, or of a decoder, reads

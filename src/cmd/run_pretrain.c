@@ -3,7 +3,9 @@
 #include "cmd/pretrain_variant.h"
 #include "cmd/settings.h"
 #include "cmd/train_command.h"
+#include "core/integers.h"
 #include "model/model_family.h"
+#include "model/modernbert/modernbert_family.h"
 #include "nn/decoder/decoder_config.h"
 #include "task/gpt/gpt_pretrain.h"
 #include "optim/optimizer.h"
@@ -44,6 +46,10 @@ static const struct option options[] = {
     OPTION_BOOL_ROW("enable_packed_data_mode", BERT(enable_packed_data_mode), "True",
                     "allow packed .hdf5 files; the files say whether they are packed"),
     OPTION_GROUP_ROW("training"),
+    OPTION_CHOICE_ROW("arch", OWN(arch), NULL, "modernbert",
+                      "architecture of a model with the sizes of a --config_file of BERT's: modernbert has "
+                      "layers without biases, rotary positions and windows, and a gate of two thirds of the "
+                      "feed-forward's columns. By default --config_file says it"),
     OPTION_CHOICE_ROW("recipe", OWN(recipe), NULL, PRETRAIN_RECIPES,
                       "set flags that go together, and print them; flags on the command line take precedence "
                       "(docs/howto/train_your_own.md)"),
@@ -238,7 +244,8 @@ static struct status read_lengths(struct pretrain_args *a)
 static const char bert_flags[] =
     "enable_packed_data_mode|max_predictions_per_seq|mask_rate|mask_keep_rate|short_seq_prob|"
     "no_nsp|whole_word_masks|even_masks|shifted_positions|sinusoidal_positions",
-                  gpt_flags[] = "megatron_order|ngram_tokens";
+                  gpt_flags[] = "megatron_order|ngram_tokens",
+                  position_flags[] = "shifted_positions|sinusoidal_positions";
 
 static struct status refuse_flags(const struct pretrain_args *a, const char *names, const char *needs,
                                   const char *family)
@@ -261,6 +268,56 @@ static const struct run_flag_names names = {.data = "--input_dir",
                                             .batch = "--train_batch_size",
                                             .command = "pretrain"};
 
+/* ModernBERT of BERT's sizes, in *config, for --arch; null without it, or of a file that describes one. */
+static struct status take_arch(json_t **config, struct pretrain_args *a)
+{
+    enum { GRAIN = 32 };
+    const char *file = a->run.run.common.config_file, *type = "bert";
+    int64_t hidden = 0, layers = 0, heads = 0, feed_forward = 0, positions = 0;
+    json_t *root;
+    *config = NULL;
+    if (a->arch == NULL) {
+        return status_ok();
+    }
+    FAIL_IF(file == NULL, STATUS_USAGE, "--arch %s needs --config_file, which says the sizes", a->arch);
+    TRY(json_read_object(&root, file));
+    struct status s = json_get_string(root, file, "model_type", false, &type);
+    bool is_one = !failed(s) && strcmp(type, a->arch) == 0;
+    s = failed(s) || is_one || strcmp(type, "bert") == 0
+            ? s
+            : status_error(STATUS_USAGE, "--arch %s takes the sizes of a BERT, but %s is of a \"%.40s\"",
+                           a->arch, file, type);
+    const struct {
+        const char *key;
+        int64_t *value;
+    } sizes[] = {{"hidden_size", &hidden},
+                 {"num_hidden_layers", &layers},
+                 {"num_attention_heads", &heads},
+                 {"intermediate_size", &feed_forward},
+                 {"max_position_embeddings", &positions}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !failed(s) && !is_one; i++) {
+        s = json_get_int(root, file, sizes[i].key, true, sizes[i].value);
+    }
+    json_decref(root);
+    if (!failed(s) && !is_one) {
+        *config = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "model_type", a->arch, "hidden_size",
+                            (json_int_t)hidden, "num_hidden_layers", (json_int_t)layers,
+                            "num_attention_heads", (json_int_t)heads, "intermediate_size",
+                            (json_int_t)int_round_up(2 * feed_forward / 3, GRAIN), "max_position_embeddings",
+                            (json_int_t)positions);
+    }
+    return s;
+}
+
+static struct status find_modernbert(struct pretrain_args *a)
+{
+    a->run.kind = &modernbert_pretrain;
+    a->bert.no_nsp = true;
+    TRY(refuse_flags(a, gpt_flags, "a decoder", modernbert_family.name));
+    return refuse_flags(a, position_flags, "a BERT model, which has a table of positions",
+                        modernbert_family.name);
+}
+
 /* Finds the kind of pre-training by the family of the configuration. */
 static struct status find_kind(struct pretrain_args *a)
 {
@@ -271,6 +328,9 @@ static struct status find_kind(struct pretrain_args *a)
     a->run.own = &a->bert;
     FAIL_IF(a->gpt.data_cache_path != NULL && !a->gpt.megatron_order, STATUS_USAGE,
             "--data_cache_path needs --megatron_order: other orders have no files");
+    if (a->run.config != NULL) {
+        return find_modernbert(a);
+    }
     if (a->run.run.common.config_file == NULL ||
         failed(model_family_read_config(&family, &config, &root, a->run.run.common.config_file))) {
         return status_ok(); /* errors of the file are reported where it is read */
@@ -279,6 +339,9 @@ static struct status find_kind(struct pretrain_args *a)
     a->dropout = decoder == NULL ? 0 : largest_dropout(config);
     free(config);
     json_decref(root);
+    if (family == &modernbert_family) {
+        return find_modernbert(a);
+    }
     if (decoder == NULL) {
         return refuse_flags(a, gpt_flags, "a decoder", family->name);
     }
@@ -287,9 +350,8 @@ static struct status find_kind(struct pretrain_args *a)
     return refuse_flags(a, bert_flags, "a BERT model", family->name);
 }
 
-static struct status train(const struct train_command *t, void *args)
+static struct status train_kind(const struct train_command *t, struct pretrain_args *a)
 {
-    struct pretrain_args *a = args;
     json_t *flags;
     TRY(find_kind(a));
     TRY(pretrain_variant_apply_recipe(&command_pretrain, a));
@@ -303,6 +365,17 @@ static struct status train(const struct train_command *t, void *args)
     TRY(train_command_flags(&flags, t, a));
     struct status s = pretrain_run(&a->run);
     json_decref(flags);
+    return s;
+}
+
+static struct status train(const struct train_command *t, void *args)
+{
+    struct pretrain_args *a = args;
+    json_t *config;
+    TRY(take_arch(&config, a));
+    a->run.config = config;
+    struct status s = train_kind(t, a);
+    json_decref(config);
     return s;
 }
 
@@ -322,9 +395,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_pretrain = {
     .name = "pretrain",
-    .summary = "pre-train BERT, GPT-2, BLOOM or Llama from text that was prepared",
+    .summary = "pre-train BERT, ModernBERT, GPT-2, BLOOM or Llama from text that was prepared",
     .details = "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from "
-               "HDF5 files of the replaced scripts. A --config_file of a decoder (\"model_type\": "
+               "HDF5 files of the replaced scripts; ModernBERT (\"modernbert\") learns masked words. A "
+               "--config_file of a decoder (\"model_type\": "
                "\"gpt2\", \"bloom\", \"gpt_neox\", \"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"olmo2\" "
                "or \"smollm3\") "
                "trains it on "

@@ -6,6 +6,7 @@
 #include "rank_trainer.h"
 
 #include "dist/comm_peers.h"
+#include "nn/modernbert/modernbert_model.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -15,10 +16,10 @@ enum { STEPS = 14, N_MICRO = 8, SEQUENCES = 2, LONGEST = 30, WORDS = 45, N_LAYER
 
 static const double DEADLINE_S = 120;
 
-enum trained { GPT2, BLOOM, PYTHIA, LLAMA, QWEN3, OLMO2, BERT, BERT_PRE_LN };
+enum trained { GPT2, BLOOM, PYTHIA, LLAMA, QWEN3, OLMO2, BERT, BERT_PRE_LN, MODERNBERT };
 
-static const char *const names[] = {"gpt2",  "bloom", "pythia", "llama",
-                                    "qwen3", "olmo2", "bert",   "pre-LN bert"};
+static const char *const names[] = {"gpt2",  "bloom", "pythia",      "llama",     "qwen3",
+                                    "olmo2", "bert",  "pre-LN bert", "modernbert"};
 
 struct mesh_case {
     struct mesh_shape shape;
@@ -134,12 +135,34 @@ static struct model *bert(bool pre_ln)
     return m;
 }
 
+/* Layers 0 and 3 see all tokens, the others a window. */
+static struct model *modernbert(void)
+{
+    const struct modernbert_config c = {.vocab_size = FIXTURE_VOCAB,
+                                        .hidden_size = 32,
+                                        .n_layers = N_LAYERS,
+                                        .n_heads = 4,
+                                        .feed_forward_size = 64,
+                                        .n_positions = 32,
+                                        .local_attention = 6,
+                                        .global_every = 3,
+                                        .global_theta = 1000,
+                                        .local_theta = 100,
+                                        .embedding_dropout = 0.1,
+                                        .initializer_range = 0.1,
+                                        .norm_eps = 1e-5};
+    struct model *m;
+    EXPECT_OK(modernbert_model_create(&m, &c, MODEL_TASK_MASKED_LM));
+    return m;
+}
+
 static struct model *model_of(enum trained n)
 {
-    return n <= BLOOM    ? decoder(n == BLOOM)
-           : n == PYTHIA ? pythia()
-           : n <= OLMO2  ? llama(n)
-                         : bert(n == BERT_PRE_LN);
+    return n <= BLOOM        ? decoder(n == BLOOM)
+           : n == PYTHIA     ? pythia()
+           : n <= OLMO2      ? llama(n)
+           : n == MODERNBERT ? modernbert()
+                             : bert(n == BERT_PRE_LN);
 }
 
 static struct trainer_config config_of(const struct run *r, const struct model *model, const struct comm *c)
@@ -347,7 +370,7 @@ static double difference(const struct param *p, const float *got, const float *w
 
 static bool is_gated(enum trained n)
 {
-    return n >= LLAMA && n <= OLMO2;
+    return (n >= LLAMA && n <= OLMO2) || n == MODERNBERT;
 }
 
 static void expect_near_gradients(const struct run *r, const struct outcome *got,
@@ -466,6 +489,7 @@ int main(void)
     for (int network = GPT2; network <= BERT; network++) {
         meshes_agree((enum trained)network);
     }
+    meshes_agree(MODERNBERT);
     rows_are_divided(GPT2);
     rows_are_divided(BLOOM);
     rows_are_divided(PYTHIA);

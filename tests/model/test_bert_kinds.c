@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "model/bert/bert_family.h"
 #include "model/modernbert/modernbert_family.h"
+#include "nn/modernbert/modernbert_config.h"
 #include "serve/fill_mask.h"
 #include "serve/model_outputs.h"
 
@@ -257,8 +258,38 @@ static void test_kind(const char *name, const struct model_family *family, const
     safetensors_close(&golden);
 }
 
+static void expect_refused(const char *config, const char *message)
+{
+    struct modernbert_config c;
+    json_t *object = json_loads(config, 0, NULL);
+    EXPECT(object != NULL, "%s", config);
+    EXPECT_ERROR(modernbert_config_parse(&c, object, "config.json"), STATUS_DATA, message);
+    json_decref(object);
+}
+
+/* Forms of ModernBERT's keys that are not computed. */
+static void test_refused(void)
+{
+    expect_refused("{\"hidden_activation\": \"silu\"}",
+                   "\"hidden_activation\" is \"silu\", but must be \"gelu\"");
+    expect_refused("{\"attention_bias\": true}", "\"attention_bias\" is true, but must be false");
+    expect_refused("{\"mlp_dropout\": 0.5}", "\"mlp_dropout\" is 0.5, but must be 0 or absent");
+    expect_refused("{\"rope_scaling\": {\"type\": \"linear\"}}", "\"rope_scaling\" is");
+    expect_refused("{\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\"}}}",
+                   "\"rope_type\" of \"full_attention\" is \"yarn\"");
+    expect_refused("{\"rope_parameters\": {\"sliding_attention\": {\"rope_theta\": 0.5}}}",
+                   "\"rope_theta\" of \"sliding_attention\" is 0.5");
+    expect_refused("{\"num_hidden_layers\": 2, \"layer_types\": [\"sliding_attention\", \"full_attention\"]}",
+                   "\"layer_types\" must have \"full_attention\" for layer 0");
+    expect_refused("{\"num_hidden_layers\": 3, \"layer_types\": [\"full_attention\"]}", "every n-th of 3");
+    expect_refused("{\"local_attention\": 1}", "\"local_attention\" is 1, but must lie between 2");
+    expect_refused("{\"classifier_pooling\": \"max\"}", "\"classifier_pooling\" is \"max\"");
+    expect_refused("{\"num_attention_heads\": 7}", "\"hidden_size\" 768 does not divide into 7 heads");
+}
+
 int main(void)
 {
+    test_refused();
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         test_kind(kinds[i].name, kinds[i].family, kinds[i].mask);
     }

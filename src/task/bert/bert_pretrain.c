@@ -2,6 +2,7 @@
 
 #include "data/bert/bert_loader.h"
 #include "model/bert/bert_family.h"
+#include "model/modernbert/modernbert_family.h"
 #include "serve/fill_mask.h"
 
 #include <stdio.h>
@@ -116,20 +117,34 @@ static struct status draw(struct buf *out, struct session *s, const char *prompt
     return buf_status(out);
 }
 
+/* The only such flag of encoders whose positions are no table. */
+static void advise_embeddings(char *text, size_t text_bytes, const struct pretrain_options *o)
+{
+    snprintf(text, text_bytes, "%s", o->ppmi_embeddings ? "" : "--ppmi_embeddings");
+}
+
+/* Fields that do not differ. */
+#define MASKED_WORDS                                                                                         \
+    .sources = bert_sources, .lacks = "has no token store and no .hdf5 files",                               \
+    .wants = "a directory made by `kiln prepare` (for HDF5 files the one with training/ and test/, or "      \
+             "either of these), or one with .hdf5 files",                                                    \
+    .sample = {.task = MODEL_TASK_MASKED_LM, .must_have = "[MASK]", .draw = draw}, .task = task,             \
+    .check = check, .set_state = set_state, .assume = assume
+
 const struct pretrain_kind bert_pretrain = {
     .family = &bert_family,
     .foreign_task = MODEL_TASK_PRETRAINING,
     .may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP,
-    .sources = bert_sources,
-    .lacks = "has no token store and no .hdf5 files",
-    .wants = "a directory made by `kiln prepare` (for HDF5 files the one with training/ and test/, or either "
-             "of these), or one with .hdf5 files",
-    .sample = {.task = MODEL_TASK_MASKED_LM, .must_have = "[MASK]", .draw = draw},
-    .task = task,
-    .check = check,
     .configure = configure,
-    .set_state = set_state,
     .check_checkpoint = check_checkpoint,
-    .assume = assume,
     .advise = advise,
+    MASKED_WORDS,
+};
+
+const struct pretrain_kind modernbert_pretrain = {
+    .family = &modernbert_family,
+    .foreign_task = MODEL_TASK_MASKED_LM,
+    .may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM,
+    .advise = advise_embeddings,
+    MASKED_WORDS,
 };

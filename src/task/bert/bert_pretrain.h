@@ -19,6 +19,9 @@ struct bert_pretrain_options {
 
 extern const struct pretrain_kind bert_pretrain;
 
+/* ModernBERT learns masked words from the same sources, always with no_nsp. */
+extern const struct pretrain_kind modernbert_pretrain;
+
 /* Sources of BERT, for pretrain_kind.sources: token stores, and HDF5 files of the replaced scripts. */
 extern const struct pretrain_source *const bert_sources[];
 

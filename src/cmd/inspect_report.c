@@ -7,6 +7,7 @@
 #include "io/token_store.h"
 #include "model/checkpoint.h"
 #include "model/model_sums.h"
+#include "text/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -241,14 +242,54 @@ struct status inspect_report_safetensors(json_t **out, const char *path)
     return s;
 }
 
+/* A value of a GGUF file; of a list its length, of a long text its beginning. */
+static json_t *describe_pair(const struct gguf_pair *p)
+{
+    enum { MOST = 80 };
+    if (p->is_list) {
+        return json_sprintf("%llu %s", (unsigned long long)p->n,
+                            p->type == GGUF_VALUE_TEXT ? "texts" : "numbers");
+    }
+    json_t *value = gguf_pair_to_json(p);
+    if (value == NULL) {
+        return json_null();
+    }
+    size_t n = json_string_length(value);
+    if (n > MOST) {
+        size_t whole = utf8_find_invalid(json_string_value(value), MOST); /* a character may be cut */
+        json_t *cut = json_sprintf("%.*s... (%zu bytes)", (int)whole, json_string_value(value), n);
+        json_decref(value);
+        return cut;
+    }
+    return value;
+}
+
+/* The keys of a GGUF file, in its order; an empty object for other files. */
+static json_t *describe_keys(const struct tensor_file *f)
+{
+    json_t *keys = json_object();
+    for (int i = 0; f->format == TENSOR_FILE_GGUF && i < f->gguf.n_pairs; i++) {
+        json_object_set_new(keys, f->gguf.pairs[i].key, describe_pair(&f->gguf.pairs[i]));
+    }
+    return keys;
+}
+
 struct status inspect_report_foreign(json_t **out, const char *path)
 {
     struct tensor_file f;
     json_int_t n_elements;
     TRY(tensor_file_open(&f, path));
-    json_t *tensors = describe_foreign(&f, &n_elements);
-    *out = json_pack("{s:s, s:I, s:o}", "format", tensor_file_format_name(f.format), "elements", n_elements,
-                     "tensors", tensors);
+    json_t *tensors = describe_foreign(&f, &n_elements), *keys = describe_keys(&f);
+    *out = json_pack("{s:s, s:I}", "format", tensor_file_format_name(f.format), "elements", n_elements);
+    if (json_object_size(keys) > 0) {
+        json_object_set(*out, "keys", keys);
+    }
+    bool whole = json_object_set_new(*out, "tensors", tensors) == 0;
+    json_decref(keys);
+    if (!whole) {
+        json_decref(*out);
+        *out = NULL;
+    }
     struct status s = inspect_complete(*out);
     for (int i = 0; i < f.n && !failed(s); i++) {
         s = add_nonfinite(*out, &f.tensors[i]);

@@ -30,8 +30,9 @@ struct eval_args {
 #define AT(field) offsetof(struct eval_args, field)
 
 static const struct option options[] = {
-    SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder; with --tokens, --words or "
-                                   "--sentences of a masked model too"),
+    SESSION_FLAG_ROWS(AT(session),
+                      "a checkpoint, model directory or GGUF file of a decoder; with --tokens, --words or "
+                      "--sentences of a masked model too"),
     OPTION_INPUT_ROW(
         "input", AT(input), "PATH...",
         "read these texts: files, each as one text; lines of JSON (.jsonl) with a \"text\" each; or "

@@ -32,7 +32,7 @@ struct generate_args {
 #define AT(field) offsetof(struct generate_args, field)
 
 static const struct option options[] = {
-    SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
+    SESSION_FLAG_ROWS(AT(session), "a checkpoint, model directory or GGUF file of a decoder"),
     OPTION_MEANS_ROW("autocast", AT(session.dtype), "bf16", "the same as --dtype bf16"),
     OPTION_TEXT_ROW("prompt", AT(prompt), "text to continue, as TEXT is"),
     OPTION_STRING_ROW(

@@ -31,9 +31,10 @@ struct serve_args {
 #define AT(field) offsetof(struct serve_args, field)
 
 static const struct option options[] = {
-    OPTION_LIST_ROW("model", AT(models), "[NAME=]DIR",
-                    "checkpoints or model directories, each by its name in requests or, without one, by the "
-                    "last part of its path"),
+    OPTION_LIST_ROW(
+        "model", AT(models), "[NAME=]DIR",
+        "checkpoints, model directories or GGUF files, each by its name in requests or, without one, by the "
+        "last part of its path"),
     OPTION_LIST_ROW("watch", AT(watched), "[NAME=]DIR",
                     "output directories of runs, whose curves the page draws as they grow; then --model may "
                     "be absent"),

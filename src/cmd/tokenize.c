@@ -24,7 +24,7 @@ static const struct option options[] = {
         "vocab_file", offsetof(struct tokenize_args, vocabulary.vocab_file), NULL, "FILE",
         "vocab.txt of WordPiece, tokenizer.json of a byte-level BPE, or vocab.json with merges.txt"),
     OPTION_STRING_ROW("model", offsetof(struct tokenize_args, model), NULL, "DIR",
-                      "use the tokenizer of this model directory, instead of --vocab_file"),
+                      "use the tokenizer of this model directory or GGUF file, instead of --vocab_file"),
     OPTION_FLAG_ROW("decode", offsetof(struct tokenize_args, decode),
                     "turn lines of ids, with spaces between them, back into lines of text"),
     OPTION_FLAG_ROW("json", offsetof(struct tokenize_args, json),

@@ -189,7 +189,7 @@ static void set_type(struct stored_tensor *t, int64_t type)
     t->dtype_label = gguf_type_name(type);
     if (t->dtype_label == NULL) {
         t->dtype_label = other_type_name(type);
-        t->unreadable = "is quantized in a way that kiln does not read";
+        t->unreadable = "is quantized in a way that kiln does not read: it reads F32, F16, BF16 and Q8_0";
     }
 }
 

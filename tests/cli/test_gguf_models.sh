@@ -52,11 +52,17 @@ for model in llama qwen2 qwen3 olmo2 smollm3 gpt_neox; do
 done
 
 # What is refused: a type, a damaged file, one of several.
-expect 0 "GGUF" "$kiln" inspect llama/model.gguf
+expect 0 "tokenizer.ggml.tokens         330 texts" "$kiln" inspect llama/model.gguf
 head -c 3000 llama/model.gguf >cut.gguf
 expect 65 "cut.gguf: a value at byte" "$kiln" generate --model cut.gguf --prompt x
 { head -c 4 llama/model.gguf; printf '\1\0\0\0'; tail -c +9 llama/model.gguf; } >old.gguf
 expect 65 "old.gguf is of version 1 of GGUF; kiln reads 2 and 3" "$kiln" generate --model old.gguf --prompt x
 head -c 100000 llama/model.gguf >short.gguf
 expect 65 "ends behind the end of the file: it is cut short" "$kiln" generate --model short.gguf --prompt x
+# the type of a tensor stands behind its name, the number of its dims, and these
+at=$(LC_ALL=C grep -abo blk.0.ffn_gate.weight llama/model.gguf | head -1 | cut -d: -f1)
+{ head -c $((at + 41)) llama/model.gguf; printf '\14'; tail -c +$((at + 43)) llama/model.gguf; } >q4.gguf
+expect 65 "blk.0.ffn_gate.weight (Q4_K) cannot be read: it is quantized in a way that kiln does not read: it reads F32, F16, BF16" \
+    "$kiln" convert --to huggingface --model q4.gguf --output_dir q4
+[ ! -e q4 ] || fail "a model of an unknown type was written"
 [ -z "$(ls -d ./*.tmp 2>/dev/null)" ] || fail "something was left"

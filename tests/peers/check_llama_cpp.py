@@ -12,8 +12,10 @@ import sys
 import tempfile
 import unicodedata
 
+import sentencepiece
 import torch
 import transformers as tf
+from tokenizers import Tokenizer, models, normalizers
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden"))
 import tokenizer_makers as makers  # noqa: E402
@@ -56,6 +58,24 @@ def model(kind, **more):
     return make
 
 
+def spm():
+    return makers.trained_model("bpe", byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False)[0]
+
+
+def converted():
+    """The tokenizer.json that transformers makes of a Llama's tokenizer.model: all merges that scores give, the best first."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm())
+    vocab = {processor.IdToPiece(i): i for i in range(processor.GetPieceSize())}
+    scores = {p: processor.GetScore(i) for p, i in vocab.items()}
+    merges = [(p[:k], p[k:], scores[p]) for p in vocab for k in range(1, len(p)) if p[:k] in vocab and p[k:] in vocab]
+    merges = [m[:2] for m in sorted(merges, key=lambda m: (m[2], len(m[0]), len(m[1])), reverse=True)]
+    t = Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend(makers.SPACE), normalizers.Replace(" ", makers.SPACE)])
+    t.decoder = makers.LLAMA_DECODER()
+    t.add_special_tokens(["<unk>", "<s>", "</s>"])
+    return t
+
+
 FORMS = makers.byte_level_forms()
 DEFAULT = [r"[\p{P}\$\+<=>\^~\|]+", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)", r"\p{N}+", "[0-9][0-9][0-9]"]
 NONE = {"bos_token_id": None, "eos_token_id": None}
@@ -65,9 +85,12 @@ CASES = {
     "llama": (model("Llama", rope_parameters=LLAMA3, **GATED), FORMS["llama3"]),
     "llama_tied": (model("Llama", tie_word_embeddings=True, **GATED), FORMS["smollm"]),
     "llama_spm": (model("Llama", **GATED), None),
+    "llama_json": (model("Llama", **GATED), converted),
     "mistral": (model("Mistral", sliding_window=None, head_dim=32, **GATED), FORMS["llama3"]),
     "qwen2": (model("Qwen2", tie_word_embeddings=True, **GATED), FORMS["qwen2"]),
     "qwen3": (model("Qwen3", head_dim=32, **GATED), FORMS["qwen2"]),
+    "smollm3": (model("SmolLM3", **GATED | {"num_hidden_layers": 4}), FORMS["llama3"]),
+    "gptneox": (model("GPTNeoX", intermediate_size=128, rotary_pct=0.25, **SMALL, **NONE), lambda: makers.byte_level([makers.gpt2()])),
     "dbrx": (model("Llama", **GATED), lambda: makers.byte_level([makers.split(makers.GPT4 % "{1,3}"), makers.bare()])),
     "default": (model("Llama", **GATED), lambda: makers.byte_level([makers.split(r) for r in DEFAULT] + [makers.bare()])),
     "olmo2": (model("Olmo2", **GATED), FORMS["smollm"]),
@@ -76,9 +99,8 @@ CASES = {
 
 def write_tokenizer(directory, make):
     if make is None:
-        content, _ = makers.trained_model("bpe", byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False)
+        content = spm()
         (directory / "tokenizer.model").write_bytes(content)
-        import sentencepiece
         return sentencepiece.SentencePieceProcessor(model_proto=content).GetPieceSize()
     tokenizer = make()
     tokenizer.save(str(directory / "tokenizer.json"))

@@ -162,18 +162,22 @@ static void test_refused(void)
     }
 }
 
-/* A file of one tensor with pairs of the caller's, who has put them in `w`. */
-static struct status open_written(struct gguf_writer *w)
+/* A file of one tensor of four numbers, with pairs of the caller's, who has put them in `w`. */
+static struct status open_tensor(struct gguf_writer *w, const char *name, float values[4])
 {
-    static float zeros[8];
-    const struct gguf_item item = {"x", tensor_1d(NULL, DTYPE_F32, 8), GGUF_F32};
+    const struct gguf_item item = {name, tensor_1d(NULL, DTYPE_F32, 4), GGUF_F32};
     struct model_dir m;
     EXPECT_OK(gguf_writer_open(w, path_of("written.gguf"), &item, 1));
-    gguf_writer_put(w, tensor_1d(zeros, DTYPE_F32, 8));
+    gguf_writer_put(w, tensor_1d(values, DTYPE_F32, 4));
     EXPECT_OK(gguf_writer_commit(w));
     struct status s = model_dir_open(&m, path_of("written.gguf"));
     EXPECT(failed(s), "a model of one tensor");
     return s;
+}
+
+static struct status open_written(struct gguf_writer *w)
+{
+    return open_tensor(w, "x", (float[4]){0});
 }
 
 static void begin(struct gguf_writer *w, const char *architecture)
@@ -223,6 +227,20 @@ static void test_refused_keys(void)
     EXPECT_ERROR(open_written(&w), STATUS_DATA, "is one of 3 files of a model (split.count)");
 }
 
+/* Pairs of a head of 8: of the waves 2 pi 10,000^(i / 4) only the last is above 8,192 / 4 and so divided. */
+static void test_refused_divisors(void)
+{
+    struct gguf_writer w;
+    put_llama(&w);
+    gguf_put_u32(&w, "llama.attention.head_count", 2);
+    EXPECT_ERROR(open_tensor(&w, "rope_freqs.weight", (float[4]){1, 1, 5, 8}), STATUS_DATA,
+                 "element 2 of rope_freqs.weight is 5, but 1 by Llama 3's scaling with the factor 8");
+    put_llama(&w);
+    gguf_put_u32(&w, "llama.attention.head_count", 4);
+    EXPECT_ERROR(open_tensor(&w, "rope_freqs.weight", (float[4]){1, 1, 1, 1}), STATUS_DATA,
+                 "rope_freqs.weight must have a number in F32 for each of 2 pairs of a head");
+}
+
 static void put_tokens(struct gguf_writer *w, const char *pre)
 {
     put_llama(w);
@@ -270,6 +288,7 @@ int main(void)
     }
     test_refused();
     test_refused_keys();
+    test_refused_divisors();
     test_refused_tokens();
     cases_close();
     return 0;

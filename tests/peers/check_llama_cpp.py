@@ -1,5 +1,6 @@
 """GGUF files that kiln writes, run by llama.cpp (the package llama-cpp-python): the greedy ids of tiny models with random weights, and the ids of
-hostile text, beside kiln's own of the same file, and of the file without the tokenizer.json in it.
+hostile text, beside kiln's own of the same file, and of the file without the tokenizer.json in it.  Its cache of keys and values is F32 here:
+with the usual F16 a choice between two logits that are nearly equal falls otherwise now and then.
 
 usage: check_llama_cpp.py KILN PYTHON [CHARACTERS [NAME ...]]; PYTHON has llama_cpp; CHARACTERS of text for each tokenizer, 100000 by default.
 Needs torch, transformers, tokenizers and sentencepiece; llama.cpp does no NFC, so texts are of that form.  Its
@@ -27,7 +28,7 @@ PROMPT, N = "the of and a you", 24
 PEER = """
 import json, sys
 from llama_cpp import Llama
-m = Llama(sys.argv[1], n_ctx=256, verbose=False, n_threads=1)
+m = Llama(sys.argv[1], n_ctx=256, verbose=False, n_threads=1, type_k=0, type_v=0)
 texts = json.load(open(sys.argv[2]))
 ids = [m.tokenize(t.encode(), add_bos=False, special=False) for t in texts]
 greedy = []

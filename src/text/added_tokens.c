@@ -291,20 +291,72 @@ static struct added_match match_at(const struct added_token *t, const char *text
     return (struct added_match){begin, end - begin, t};
 }
 
-bool added_tokens_find(const struct added_tokens *l, struct added_match *match, const char *text, size_t n,
-                       size_t from, bool special, bool folds)
+/* What tokens are looked for, and how. */
+struct search {
+    const struct added_tokens *l;
+    const char *text;
+    size_t from;
+    bool special, folds, not_normalized;
+};
+
+/* The longest token at a place of text[0..n), or NULL. */
+static const struct added_token *token_at(const struct search *s, size_t n, size_t at)
 {
-    for (size_t at = from; at < n && l->n > 0; at++) {
-        for (int i = 0; l->first[(unsigned char)text[at]] && i < l->n; i++) {
-            const struct added_token *t = &l->tokens[i];
-            if ((t->special && !special) || t->n > n - at ||
-                !equals(added_tokens_text(l, t), text + at, t->n, folds && t->normalized) ||
-                (t->single_word && !stands_alone(text, n, at, t->n))) {
-                continue;
-            }
-            *match = match_at(t, text, n, from, at);
+    for (int i = 0; s->l->first[(unsigned char)s->text[at]] && i < s->l->n; i++) {
+        const struct added_token *t = &s->l->tokens[i];
+        if ((!t->special || s->special) && !(s->not_normalized && t->normalized) && t->n <= n - at &&
+            equals(added_tokens_text(s->l, t), s->text + at, t->n, s->folds && t->normalized) &&
+            (!t->single_word || stands_alone(s->text, n, at, t->n))) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* The leftmost token, of text[0..n). */
+static bool find_first(const struct search *s, struct added_match *match, size_t n, size_t from)
+{
+    for (size_t at = from; at < n; at++) {
+        const struct added_token *t = token_at(s, n, at);
+        if (t != NULL) {
+            *match = match_at(t, s->text, n, s->from, at);
             return true;
         }
     }
     return false;
+}
+
+/* Tokens that are not normalized are cut out of a text before others are looked for: one that overlaps `first`,
+ * or whose white space does. */
+static bool find_before(const struct search *s, struct added_match *before, const struct added_match *first,
+                        size_t n)
+{
+    enum { MOST_WHITE = 256 };
+    struct search exact = *s;
+    size_t end = first->at + first->n, limit = end + MOST_WHITE < n ? end + MOST_WHITE : n;
+    size_t behind = end_of_white(s->text, limit, end);
+    exact.not_normalized = true;
+    for (size_t at = first->at; at < n && at <= behind; at = at + 1 >= end && at < behind ? behind : at + 1) {
+        const struct added_token *t = token_at(&exact, n, at);
+        if (t != NULL) {
+            *before = match_at(t, s->text, n, s->from, at);
+            return before->at < end;
+        }
+    }
+    return false;
+}
+
+bool added_tokens_find(const struct added_tokens *l, struct added_match *match, const char *text, size_t n,
+                       size_t from, bool special, bool folds)
+{
+    const struct search s = {l, text, from, special, folds, false};
+    struct added_match before;
+    if (l->n == 0 || !find_first(&s, match, n, from)) {
+        return false;
+    }
+    if (match->token->normalized && find_before(&s, &before, match, n) &&
+        !find_first(&s, match, before.at, match->at)) {
+        *match = before;
+    }
+    return true;
 }

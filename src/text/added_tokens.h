@@ -5,7 +5,8 @@
  * As Hugging Face's BertTokenizerFast: the leftmost match counts, of several the longest; a token with
  * single_word matches where no letter, digit or underscore touches it; one that is `normalized` matches the
  * folded text, so "<URL>" too in an uncased model; one with lstrip or rstrip takes the white space before or
- * after it.  Difference: folding knows ASCII only.
+ * after it.  Tokens that are not normalized are found first, and the others in what is left.  Differences:
+ * folding knows ASCII only, and of white space in front of a token at most 256 bytes count against another.
  *
  * The special tokens of the vocabulary are in the list too; they are found only where the tokenizer parses
  * them (tokenizer.parses_special). */

@@ -25,6 +25,20 @@ cmp "$dir/whole/ckpt_20/model.safetensors" "$dir/own/ckpt_20/model.safetensors" 
 expect 0 "wrote $dir/hf" "$kiln" export --model "$dir/whole/ckpt_20" --output_dir "$dir/hf"
 expect 0 'model                           ModernBertForMaskedLM' "$kiln" inspect "$dir/hf"
 expect 0 "" "$kiln" fill --model "$dir/hf" "the [MASK]"
+
+# its heads for words, answers and texts begin where the words' ended
+printf 'the O\nhouse B-X\nis O\n\nit O\nis O\n\n' >"$dir/words.txt"
+printf 'text,label\nthe house,yes\nit is,no\n' >"$dir/texts.csv"
+echo '{"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "the house is old", "qas": [{"id": "1", "question": "is it",
+    "answers": [{"text": "old", "answer_start": 13}]}]}]}]}' >"$dir/answers.json"
+tune() { "$kiln" "$1" --init_checkpoint "$dir/hf" --do_train --train_file "$2" --output_dir "$dir/$1" --max_steps 3 --train_batch_size 2 --max_seq_length 24 "${@:3}"; }
+expect 0 "saved $dir/tag/model" tune tag "$dir/words.txt"
+expect 0 "saved $dir/classify/model" tune classify "$dir/texts.csv"
+expect 0 "saved $dir/squad/model" tune squad "$dir/answers.json" --max_query_length 8 --doc_stride 4
+for row in tag:TokenClassification classify:SequenceClassification squad:QuestionAnswering; do
+    expect 0 "ModernBertFor${row#*:}" "$kiln" inspect "$dir/${row%%:*}/model"
+done
+
 train bert-recipe --arch modernbert --recipe modern >"$dir/log" 2>&1 || fail "$(tail -n 3 "$dir/log")"
 ! grep -q 'sinusoidal' "$dir/log" || fail "the recipe has flags of BERT's positions: $(grep sinusoidal "$dir/log")"
 

@@ -113,6 +113,8 @@ def make_kind(kind, prefix, settings, special):
         tensors |= {f"{name}:{k}": v.contiguous() for k, v in outputs(model, cls, batch).items()}
     if kind in ("roberta", "modernbert"):
         texts = [text.replace("<mask>", tokenizer.mask_token) for text in TEXTS]
+        if kind == "modernbert":
+            texts[-1] = "x  [MASK]  |||IP_ADDRESS|||"  # a token that takes white space, of which there is a token, too
         tensors["TEXTS"] = torch.frombuffer(bytearray("\n".join(texts).encode()), dtype=torch.uint8)
         for i, text in enumerate(texts):
             tensors[f"TEXT {i}"] = torch.tensor(tokenizer(*text.split("\t"))["input_ids"], dtype=torch.int32)

@@ -326,8 +326,8 @@ static bool find_first(const struct search *s, struct added_match *match, size_t
     return false;
 }
 
-/* Tokens that are not normalized are cut out of a text before others are looked for: one that overlaps `first`,
- * or whose white space does. */
+/* Tokens that are not normalized are cut out of a text before others are looked for: one that overlaps
+ * `first`, or whose white space does. */
 static bool find_before(const struct search *s, struct added_match *before, const struct added_match *first,
                         size_t n)
 {

@@ -268,12 +268,28 @@ static const struct run_flag_names names = {.data = "--input_dir",
                                             .batch = "--train_batch_size",
                                             .command = "pretrain"};
 
-/* ModernBERT of BERT's sizes, in *config, for --arch; null without it, or of a file that describes one. */
-static struct status take_arch(json_t **config, struct pretrain_args *a)
+/* A configuration of `arch` with a BERT's sizes; its gate has two thirds of the feed-forward's columns. */
+static struct status convert_sizes(json_t **config, const char *arch, const json_t *bert, const char *source)
 {
-    enum { GRAIN = 32 };
+    enum { FEED_FORWARD = 3, GRAIN = 32 };
+    static const char *const keys[] = {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                                       "intermediate_size", "max_position_embeddings"};
+    *config = json_pack("{s:s}", "model_type", arch);
+    for (int i = 0; i < (int)(sizeof keys / sizeof keys[0]); i++) {
+        int64_t size;
+        TRY(json_get_int(bert, source, keys[i], true, &size));
+        size = i == FEED_FORWARD ? int_round_up(2 * size / 3, GRAIN) : size;
+        FAIL_IF(*config == NULL || json_object_set_new(*config, keys[i], json_integer(size)) != 0,
+                STATUS_MEMORY, "out of memory for a configuration");
+    }
+    return status_ok();
+}
+
+/* The configuration for --arch; null without it, or where config_file already is of that architecture.  The
+ * caller json_decref's it, after a failure too. */
+static struct status take_arch(json_t **config, const struct pretrain_args *a)
+{
     const char *file = a->run.run.common.config_file, *type = "bert";
-    int64_t hidden = 0, layers = 0, heads = 0, feed_forward = 0, positions = 0;
     json_t *root;
     *config = NULL;
     if (a->arch == NULL) {
@@ -282,30 +298,13 @@ static struct status take_arch(json_t **config, struct pretrain_args *a)
     FAIL_IF(file == NULL, STATUS_USAGE, "--arch %s needs --config_file, which says the sizes", a->arch);
     TRY(json_read_object(&root, file));
     struct status s = json_get_string(root, file, "model_type", false, &type);
-    bool is_one = !failed(s) && strcmp(type, a->arch) == 0;
-    s = failed(s) || is_one || strcmp(type, "bert") == 0
-            ? s
-            : status_error(STATUS_USAGE, "--arch %s takes the sizes of a BERT, but %s is of a \"%.40s\"",
-                           a->arch, file, type);
-    const struct {
-        const char *key;
-        int64_t *value;
-    } sizes[] = {{"hidden_size", &hidden},
-                 {"num_hidden_layers", &layers},
-                 {"num_attention_heads", &heads},
-                 {"intermediate_size", &feed_forward},
-                 {"max_position_embeddings", &positions}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !failed(s) && !is_one; i++) {
-        s = json_get_int(root, file, sizes[i].key, true, sizes[i].value);
+    if (!failed(s) && strcmp(type, a->arch) != 0) {
+        s = strcmp(type, "bert") == 0
+                ? convert_sizes(config, a->arch, root, file)
+                : status_error(STATUS_USAGE, "--arch %s takes the sizes of a BERT, but %s is of a \"%.40s\"",
+                               a->arch, file, type);
     }
     json_decref(root);
-    if (!failed(s) && !is_one) {
-        *config = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "model_type", a->arch, "hidden_size",
-                            (json_int_t)hidden, "num_hidden_layers", (json_int_t)layers,
-                            "num_attention_heads", (json_int_t)heads, "intermediate_size",
-                            (json_int_t)int_round_up(2 * feed_forward / 3, GRAIN), "max_position_embeddings",
-                            (json_int_t)positions);
-    }
     return s;
 }
 
@@ -372,9 +371,9 @@ static struct status train(const struct train_command *t, void *args)
 {
     struct pretrain_args *a = args;
     json_t *config;
-    TRY(take_arch(&config, a));
+    struct status s = take_arch(&config, a);
     a->run.config = config;
-    struct status s = train_kind(t, a);
+    s = failed(s) ? s : train_kind(t, a);
     json_decref(config);
     return s;
 }

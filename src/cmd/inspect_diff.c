@@ -107,25 +107,23 @@ static struct status add_directory(struct side *s)
     return status;
 }
 
-/* Leaves heads->n at 0 where no config.json says it. */
-static struct status find_family(const struct model_family **family, struct model_heads *heads,
-                                 const char *directory)
+/* Leaves heads->n at 0 where neither config.json nor a GGUF file's keys say it; tensors of an unknown type
+ * are compared by their own names. */
+static void find_family(const struct model_family **family, struct model_heads *heads,
+                        const struct model_place *p)
 {
     char path[CHECKPOINT_PATH_BYTES];
     json_t *root;
     void *config;
+    bool is_said = model_place_is_gguf(p) || model_place_find_config(path, p->directory);
     *family = model_families[0];
     *heads = (struct model_heads){0, 0};
-    if (model_place_find_config(path, directory)) {
-        TRY(json_read_object(&root, path));
-        /* tensors of an unknown type are compared by their own names */
-        if (!failed(model_family_parse_config(family, &config, root, path))) {
-            *heads = (*family)->sizes(config).heads;
-            free(config);
-        }
+    const char *from = model_place_is_gguf(p) ? p->directory : path;
+    if (is_said && !failed(model_family_read_config(family, &config, &root, from))) {
+        *heads = (*family)->sizes(config).heads;
+        free(config);
         json_decref(root);
     }
-    return status_ok();
 }
 
 /* Copies of tied tensors, buffers and whatever else a run does not read are left out. */
@@ -138,7 +136,7 @@ static struct status add_weights(struct side *s, const struct model_place *place
 {
     const struct model_family *family;
     struct model_heads heads;
-    TRY(find_family(&family, &heads, place->directory));
+    find_family(&family, &heads, place);
     struct group *g = add_group(s, "weights");
     if (g == NULL) {
         return no_memory(s->path);

@@ -20,13 +20,46 @@ static struct status take_config(struct model_dir *m, struct model_dir_given giv
     return status_ok();
 }
 
+/* Compares what no shape shows with config.json: the number of heads, and the epsilon, which some files
+ * have in fp32; 0: the files do not say it. */
+static struct status compare_unshown(const struct model_dir *m, struct model_family_sizes says,
+                                     int64_t n_heads, double norm_eps)
+{
+    FAIL_IF(n_heads != 0 && n_heads != says.heads.n, STATUS_DATA,
+            "%s is of a model of %lld heads, but config.json says %lld", m->path, (long long)n_heads,
+            (long long)says.heads.n);
+    return norm_eps == 0 || (float)norm_eps == (float)says.norm_eps
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s is of a model with the epsilon %g, but config.json says %g",
+                              m->path, norm_eps, says.norm_eps);
+}
+
+/* A config.json in the directory of a GGUF file may not say another model. */
+static struct status check_beside(const struct model_dir *m)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    const struct model_family *family;
+    struct model_family_sizes own = m->family->sizes(m->config);
+    json_t *root;
+    void *config;
+    if (!file_is_directory(m->path) || !model_place_has(path, m->path, "config.json")) {
+        return status_ok();
+    }
+    TRY(model_family_read_config(&family, &config, &root, path));
+    struct status s = compare_unshown(m, family->sizes(config), own.heads.n, own.norm_eps);
+    free(config);
+    json_decref(root);
+    return s;
+}
+
 /* The caller json_decref's it. */
 static struct status read_config(struct model_dir *m, json_t **root, struct model_dir_given all)
 {
     const char *given = all.config_file;
     char path[CHECKPOINT_PATH_BYTES];
     if (model_place_is_gguf(&m->place)) {
-        return model_family_read_config(&m->family, &m->config, root, m->place.tensors);
+        TRY(model_family_read_config(&m->family, &m->config, root, m->place.tensors));
+        return check_beside(m);
     }
     if (all.config != NULL && !model_place_find_config(path, m->place.directory)) {
         return take_config(m, all);
@@ -219,27 +252,14 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     return label_names_parse(m->labels, config, n, m->path);
 }
 
-/* Checks what no shape shows: the number of heads, and the epsilon, which some files have in fp32. */
-static struct status check_unshown(const struct model_dir *m)
-{
-    struct model_family_sizes says = m->family->sizes(m->config);
-    const struct model_files *f = &m->files;
-    FAIL_IF(f->n_heads != 0 && f->n_heads != says.heads.n, STATUS_DATA,
-            "%s is of a model of %lld heads, but config.json says %lld", m->path, (long long)f->n_heads,
-            (long long)says.heads.n);
-    return f->norm_eps == 0 || (float)f->norm_eps == (float)says.norm_eps
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s is of a model with the epsilon %g, but config.json says %g",
-                              m->path, f->norm_eps, says.norm_eps);
-}
-
 /* Reads everything that config.json decides. */
 static struct status open_files(struct model_dir *m, const json_t *config, struct model_dir_given given)
 {
     TRY(read_tokenizer(m, given));
     m->tokenizer.has_one_segment = model_dir_sizes(m).has_one_segment;
     TRY(model_files_open(&m->files, &m->place, m->family, m->family->sizes(m->config).n_layers));
-    TRY(given.config != NULL ? status_ok() : check_unshown(m)); /* who gives another compares it */
+    TRY(given.config != NULL ? status_ok() /* who gives another compares it */
+                             : compare_unshown(m, model_dir_sizes(m), m->files.n_heads, m->files.norm_eps));
     TRY(check_vocab_size(m));
     m->task = task_of(m, config);
     return model_task_has_labels(m->task) ? read_labels(m, config) : status_ok();

@@ -115,12 +115,12 @@ static struct status find_in_directory(struct model_place *p, const char *path)
             return take_universal(p, latest, path);
         }
     }
-    if (latest[0] == '\0' && model_place_find_config(file, path)) {
-        return status_ok();
-    }
     if (latest[0] == '\0' && model_place_has(file, path, "model.gguf") && gguf_config_is_at(file)) {
         TRY(checkpoint_path(p->tensors, "%s", file));
         return checkpoint_path(p->directory, "%s", file);
+    }
+    if (latest[0] == '\0' && model_place_find_config(file, path)) {
+        return status_ok();
     }
     TRY(checkpoint_dir_open_newest(&newest, path, &found));
     if (!found) {

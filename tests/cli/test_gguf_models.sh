@@ -23,7 +23,7 @@ for model in llama qwen2 qwen3 olmo2 smollm3 gpt_neox; do
     # a directory of it, and a file of that, have the same weights and answers, to the bit
     expect 0 "largest difference of logits before and after: 0 " "$kiln" convert --to huggingface --model $file --output_dir $model.hf
     expect 0 "largest difference of logits before and after: 0 " "$kiln" convert --to gguf --model $model.hf --output_dir $model.again
-    for one in $file $model.hf $model.again/model.gguf; do
+    for one in $file $model.hf $model.again $model.again/model.gguf; do
         "$kiln" generate --model $one --prompt "$text" --max_new_tokens 8 --temperature 0 --ignore_eos --json --logprobs 3 >"answer" 2>err ||
             fail "$(cat err)"
         [ -e first.$model ] || cp answer first.$model

@@ -117,7 +117,7 @@ static void find_family(const struct model_family **family, struct model_heads *
     void *config;
     bool is_said = model_place_is_gguf(p) || model_place_find_config(path, p->directory);
     *family = model_families[0];
-    *heads = (struct model_heads){0, 0};
+    *heads = (struct model_heads){0};
     const char *from = model_place_is_gguf(p) ? p->directory : path;
     if (is_said && !failed(model_family_read_config(family, &config, &root, from))) {
         *heads = (*family)->sizes(config).heads;

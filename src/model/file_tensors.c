@@ -57,10 +57,20 @@ static void add_param(struct file_tensors *f, const struct param *p)
     memcpy(t->name, p->name, sizeof t->name);
 }
 
+/* The rows of the parts before one, or of all n_parts. */
+static int64_t rows_before(const struct file_tensor *t, int part)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < part; i++) {
+        rows += t->parts[i]->dims[0];
+    }
+    return rows;
+}
+
 static tensor shape_of(const struct file_tensor *t, enum dtype dtype)
 {
     const struct param *p = t->parts[0];
-    int64_t rows = t->n_parts * p->dims[0];
+    int64_t rows = rows_before(t, t->n_parts);
     return p->n_dims == 1  ? tensor_1d(NULL, dtype, rows)
            : t->transposed ? tensor_2d(NULL, dtype, p->dims[1], rows)
                            : tensor_2d(NULL, dtype, rows, p->dims[1]);
@@ -105,20 +115,20 @@ static int64_t row_of(const struct file_tensors *f, const struct file_tensor *t,
         int64_t d = f->heads.size, of_head = r % d;
         return r - of_head + of_head % (d / 2) * 2 + of_head / (d / 2);
     }
-    int64_t rows = t->parts[0]->dims[0], size = t->by_head ? rows / f->heads.n : rows;
-    return r / size * t->n_parts * size + part * size + r % size;
+    int64_t blocks = t->by_head ? f->heads.n : 1, size = t->parts[part]->dims[0] / blocks;
+    return (r / size * rows_before(t, t->n_parts) + rows_before(t, part)) / blocks + r % size;
 }
 
 /* Puts a part where the tensor, `to`, has it. */
 static void put_part(const struct file_tensors *f, const struct file_tensor *t, int part, tensor values,
                      float *to)
 {
-    int64_t rows = t->parts[0]->dims[0], cols = t->parts[0]->n_dims == 1 ? 1 : t->parts[0]->dims[1];
+    int64_t rows = t->parts[part]->dims[0], cols = t->parts[0]->n_dims == 1 ? 1 : t->parts[0]->dims[1];
     const float *from = values.data;
     for (int64_t r = 0; r < rows; r++) {
         int64_t row = row_of(f, t, part, r);
         for (int64_t c = 0; c < cols; c++) {
-            int64_t at = t->transposed ? c * t->n_parts * rows + row : row * cols + c;
+            int64_t at = t->transposed ? c * t->shape.dims[1] + row : row * cols + c;
             to[at] = from[r * cols + c];
         }
     }

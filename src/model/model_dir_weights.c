@@ -46,11 +46,14 @@ static void describe_dims(char text[SHAPE_BYTES], int n_dims, const int64_t *dim
     snprintf(text + n, SHAPE_BYTES - n, "]");
 }
 
-/* The dims that a tensor of the files should have: those of the parameter, of all three where it is joined,
+/* The dims that a tensor of the files should have: those of the parameter, of all parts where it is joined,
  * exchanged if the files have the transpose. */
-static void wanted_dims(int64_t dims[2], const struct model_tensor *t, const struct param *p, bool turned)
+static void wanted_dims(int64_t dims[2], const struct model_tensor *t, struct model_heads heads,
+                        const struct param *p, bool turned)
 {
-    int64_t rows = p->dims[0] * (t->join != NULL ? 3 : 1);
+    struct model_family_share share = {0, 1, 1};
+    share = t->join == NULL ? share : model_family_join_share(t->join, t->part, heads);
+    int64_t rows = p->dims[0] / share.own * share.all;
     dims[0] = turned ? p->dims[1] : rows;
     dims[1] = turned ? rows : p->dims[1];
 }
@@ -65,7 +68,7 @@ static struct status wrong_shape(const struct reading *r, const struct model_ten
         dims[0] = t->stored.dims[1];
         dims[1] = t->stored.dims[0];
     }
-    wanted_dims(wanted, t, p, turned && p->n_dims == 2);
+    wanted_dims(wanted, t, r->m->family->sizes(r->m->config).heads, p, turned && p->n_dims == 2);
     describe_dims(has, t->stored.n_dims, dims);
     describe_dims(wants, p->n_dims, wanted);
     bool is_turned = t->stored.n_dims == 2 && p->n_dims == 2 && dims[0] == wanted[1] && dims[1] == wanted[0];

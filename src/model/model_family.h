@@ -38,12 +38,14 @@ struct model_family_rename {
 struct model_heads {
     int64_t n;    /* of queries; 0: not known */
     int64_t size; /* rows of one */
+    int64_t n_kv; /* of keys, and of values; 0: as many as of queries */
 };
 
 enum { MODEL_JOIN_MOST_PARTS = 3 };
 
 /* One tensor in files that is three parameters, those of query, key and value, or two, of a gate: the ends of
- * its name and of theirs.  Its rows are [3, N, D], or by_head [N, 3, D], N heads of D. */
+ * its name and of theirs.  Its rows are [N + G + G, D], or by_head [N, 3, D], N heads of D for queries and G
+ * for keys; or [2, F] of a gate. */
 struct model_family_join {
     const char *whole, *parts[MODEL_JOIN_MOST_PARTS]; /* NULL as `whole` ends a list, as a part those */
     bool by_head;
@@ -53,6 +55,22 @@ struct model_family_join {
 static inline int model_family_join_parts(const struct model_family_join *j)
 {
     return j->parts[MODEL_JOIN_MOST_PARTS - 1] == NULL ? MODEL_JOIN_MOST_PARTS - 1 : MODEL_JOIN_MOST_PARTS;
+}
+
+/* The rows of a join before a part, of the part and of all, over those of one share. */
+struct model_family_share {
+    int64_t before, own, all;
+};
+
+/* Shares are heads, or of equal parts the parts. */
+static inline struct model_family_share model_family_join_share(const struct model_family_join *j, int part,
+                                                                struct model_heads heads)
+{
+    int n = model_family_join_parts(j);
+    bool are_equal = j->by_head || heads.n_kv == 0 || n < MODEL_JOIN_MOST_PARTS;
+    int64_t first = are_equal ? 1 : heads.n, other = are_equal ? 1 : heads.n_kv;
+    return (struct model_family_share){part == 0 ? 0 : first + (part - 1) * other, part == 0 ? first : other,
+                                       first + (n - 1) * other};
 }
 
 /* How the files of a form hold the tensors of a model: its names for them, which of them are transposed, and

@@ -231,14 +231,15 @@ struct status model_tensor_view(struct stored_tensor *view, void **list, const s
         return t->as.order.pairs_halves ? unpair(view, list, whole, heads) : status_ok();
     }
     int64_t blocks = t->join->by_head ? heads.n : 1, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
-    int n_parts = model_family_join_parts(t->join);
-    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || heads.n < 1 || whole->dims[0] % (n_parts * blocks) != 0,
-            STATUS_DATA, "%.80s has no rows of %d parts", whole->name, n_parts);
+    struct model_family_share share = model_family_join_share(t->join, t->part, heads);
+    FAIL_IF(whole->n_dims < 1 || whole->n_dims > 2 || heads.n < 1 ||
+                whole->dims[0] % (share.all * blocks) != 0,
+            STATUS_DATA, "%.80s has no rows of %d parts", whole->name, model_family_join_parts(t->join));
     struct stored_rects rects = {0};
-    int64_t rows = whole->dims[0] / (n_parts * blocks);
+    int64_t size = whole->dims[0] / (share.all * blocks), rows = share.own * size;
     for (int64_t b = 0; b < blocks; b++) {
         stored_rects_add(&rects, (int64_t[2]){b * rows, 0}, whole,
-                         (int64_t[2]){(b * n_parts + t->part) * rows, 0}, (int64_t[2]){rows, cols});
+                         (int64_t[2]){(b * share.all + share.before) * size, 0}, (int64_t[2]){rows, cols});
     }
     view->dims[0] = blocks * rows;
     return stored_rects_take(&rects, view, list);

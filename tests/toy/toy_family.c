@@ -148,7 +148,7 @@ static struct model_family_sizes sizes(const void *config)
 {
     const struct toy_config *c = config;
     return (struct model_family_sizes){
-        c->vocab_size, c->max_length, c->n_layers, {c->n_heads, c->hidden_size / c->n_heads}, 1e-5, true};
+        c->vocab_size, c->max_length, c->n_layers, {c->n_heads, c->hidden_size / c->n_heads, 0}, 1e-5, true};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)

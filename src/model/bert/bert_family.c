@@ -43,7 +43,7 @@ static struct model_family_sizes sizes(const void *config)
     const struct bert_config *c = config;
     return (struct model_family_sizes){
         c->vocab_size,        bert_config_max_length(c),
-        c->num_hidden_layers, {c->num_attention_heads, c->hidden_size / c->num_attention_heads},
+        c->num_hidden_layers, {c->num_attention_heads, c->hidden_size / c->num_attention_heads, 0},
         c->layer_norm_eps,    c->type_vocab_size == 1};
 }
 

@@ -5,9 +5,9 @@
 struct model_family_sizes decoder_sizes(const void *config)
 {
     const struct decoder_config *c = config;
-    return (struct model_family_sizes){c->vocab_size, c->n_positions,
-                                       c->n_layers,   {c->n_heads, decoder_config_head_size(c)},
-                                       c->norm_eps,   false};
+    return (struct model_family_sizes){
+        c->vocab_size, c->n_positions, c->n_layers, {c->n_heads, decoder_config_head_size(c), c->n_kv_heads},
+        c->norm_eps,   false};
 }
 
 void decoder_set_words(void *config, int64_t vocab_size, int64_t n_words)

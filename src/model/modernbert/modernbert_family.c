@@ -16,7 +16,7 @@ static struct model_family_sizes sizes(const void *config)
 {
     const struct modernbert_config *c = config;
     return (struct model_family_sizes){c->vocab_size, c->n_positions,
-                                       c->n_layers,   {c->n_heads, c->hidden_size / c->n_heads},
+                                       c->n_layers,   {c->n_heads, c->hidden_size / c->n_heads, 0},
                                        c->norm_eps,   true};
 }
 

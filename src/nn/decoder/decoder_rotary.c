@@ -22,8 +22,9 @@ static struct status parse_llama3(struct rotary *r, const json_t *object, const 
 }
 
 /* "rope_scaling", or "rope_parameters" of transformers 5. */
-static struct status parse_scaling(struct rotary *r, const json_t *object, const char *source)
+static struct status parse_scaling(struct rotary *r, const json_t *root, const char *key, const char *source)
 {
+    const json_t *object = json_object_get(root, key);
     const char *type = scalings[ROTARY_UNSCALED];
     int i = 0;
     TRY(json_get_string(object, source, "type", false, &type));
@@ -31,10 +32,10 @@ static struct status parse_scaling(struct rotary *r, const json_t *object, const
     while (i < N_SCALINGS && strcmp(type, scalings[i]) != 0) {
         i++;
     }
-    FAIL_IF(
-        i == N_SCALINGS, STATUS_DATA,
-        "%s: the scaling of rotary positions is \"%.40s\": kiln has \"default\", \"linear\" and \"llama3\"",
-        source, type);
+    FAIL_IF(i == N_SCALINGS, STATUS_DATA,
+            "%s: \"%s\": the scaling of rotary positions is \"%.40s\": kiln has \"default\", \"linear\" and "
+            "\"llama3\"",
+            source, key, type);
     r->scaling = (enum rotary_scaling)i;
     if (r->scaling != ROTARY_UNSCALED) {
         TRY(json_get_real(object, source, "factor", true, &r->factor));
@@ -83,12 +84,12 @@ struct status decoder_rotary_parse(struct decoder_config *c, const struct decode
     TRY(check_agrees(object, source, "partial_rotary_factor", keys->part, part));
     TRY(check_agrees(object, source, "rope_theta", keys->theta, r->theta));
     if (json_is_object(scaling)) {
-        TRY(parse_scaling(r, scaling, source));
+        TRY(parse_scaling(r, object, "rope_scaling", source));
     }
     if (json_is_object(parameters)) {
         TRY(json_get_real(parameters, source, "partial_rotary_factor", false, &part));
         TRY(json_get_real(parameters, source, "rope_theta", false, &r->theta));
-        TRY(parse_scaling(r, parameters, source));
+        TRY(parse_scaling(r, object, "rope_parameters", source));
     }
     FAIL_IF(!(r->theta > 1), STATUS_DATA, "%s: \"%s\" is %g, but must be above 1", source, keys->theta,
             r->theta);

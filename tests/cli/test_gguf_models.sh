@@ -12,7 +12,7 @@ ids()
     "$kiln" generate --model "$1" --prompt "$text" --max_new_tokens 12 --temperature 0 --ignore_eos --ids "${@:2}" 2>err || fail "$(cat err)"
 }
 
-for model in llama qwen2 qwen3 olmo2 smollm3 gpt_neox; do
+for model in llama qwen2 qwen3 olmo2 smollm3 gpt_neox phi3; do
     file=$model/model.gguf
     if ! "$kiln" tokenize --model $file </dev/null >out 2>err && grep -q PCRE2 err; then
         continue # a build without it

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `kiln pretrain` with the configuration of a decoder: GPT-2, BLOOM, Qwen 2, Qwen 3, OLMo 2, SmolLM 3 and GPT-NeoX learn to predict the next token of a store in Megatron-LM's
+# `kiln pretrain` with the configuration of a decoder: GPT-2, BLOOM, Qwen 2, Qwen 3, OLMo 2, SmolLM 3, Phi-3 and GPT-NeoX learn to predict the next token of a store in Megatron-LM's
 # format, a stopped run goes on with the same bits, the export is Hugging Face's form, and flags of BERT and other data are
 # refused.
 . "$(dirname "$0")/begin.sh"
@@ -16,6 +16,8 @@ echo '{"model_type": "olmo2", "max_position_embeddings": 32, "hidden_size": 24, 
     "num_key_value_heads": 2, "intermediate_size": 64}' >"$dir/olmo2.json"
 echo '{"model_type": "smollm3", "max_position_embeddings": 32, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "intermediate_size": 64, "no_rope_layer_interval": 2, "attention_dropout": 0.1}' >"$dir/smollm3.json"
+echo '{"model_type": "phi3", "max_position_embeddings": 32, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "intermediate_size": 64, "sliding_window": 9, "resid_pdrop": 0.1, "embd_pdrop": 0.1}' >"$dir/phi3.json"
 echo '{"model_type": "gpt_neox", "max_position_embeddings": 32, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
     "intermediate_size": 64, "hidden_dropout": 0.1}' >"$dir/gpt_neox.json"
 
@@ -28,7 +30,7 @@ train()
         --optimizer adamw --learning_rate 1e-2 --warmup_proportion 0.1 --eval_steps 60 --disable_progress_bar "$@"
 }
 
-for name in gpt2 bloom qwen2 qwen3 olmo2 smollm3 gpt_neox; do
+for name in gpt2 bloom qwen2 qwen3 olmo2 smollm3 phi3 gpt_neox; do
     train $name $name --enable-tensorboard-logging >"$dir/log" 2>&1 || fail "$(tail -n 3 "$dir/log")"
     grep -q 'windows of 32 to train on' "$dir/log" || fail "$(cat "$dir/log")"
     awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 }
@@ -65,6 +67,7 @@ expect 0 'model                           Qwen2ForCausalLM' "$kiln" inspect "$di
 expect 0 'the' "$kiln" generate --model "$dir/qwen2-hf" --prompt the --max_new_tokens 5 --dtype int8
 expect 0 'model                           Qwen3ForCausalLM' "$kiln" inspect "$dir/qwen3-hf"
 expect 0 'model                           SmolLM3ForCausalLM' "$kiln" inspect "$dir/smollm3-hf"
+expect 0 'model                           Phi3ForCausalLM' "$kiln" inspect "$dir/phi3-hf"
 expect 0 'model                           GPTNeoXForCausalLM' "$kiln" inspect "$dir/gpt_neox-hf"
 expect 0 'the' "$kiln" generate --model "$dir/gpt_neox-hf" --prompt the --max_new_tokens 5 --dtype int8
 expect 0 'model                           Olmo2ForCausalLM' "$kiln" inspect "$dir/olmo2-hf"

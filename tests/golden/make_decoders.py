@@ -9,7 +9,8 @@ Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "t
 power of two), bloom_half (its weights in bfloat16, in shards), llama (heads that share keys and values, a decoder of its own, Llama 3's scaling of
 rotary positions), mistral (heads of another size than hidden / heads; in shards), qwen2 (biases of query, key and value, tied embeddings), mistral_window (a
 token sees five keys), qwen3 (a norm of each head's queries and keys; tied), olmo2 (norms of all of them, and of what the sublayers add),
-smollm3 (the fourth of five layers has no positions), pythia (GPT-NeoX: parallel sublayers, of a head's eight columns two turn), neox (the same in series,
+smollm3 (the fourth of five layers has no positions), phi3 (query, key and value in
+one tensor, and so gate and up; a window), pythia (GPT-NeoX: parallel sublayers, of a head's eight columns two turn), neox (the same in series,
 with the tanh GELU and tied embeddings, in files that transformers 4 wrote).
 
 Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
@@ -24,7 +25,7 @@ from small_models import file_tensors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, Phi3Config, Phi3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 
 LENGTHS, S, V = [9, 24, 5], 24, 263
 TEXT = "In the beginning and the end: the hand, and 1,234 \u00e9t\u00e9s of the sea.\n\nThen the tenth."
@@ -81,7 +82,8 @@ def make_llamas():
             "qwen3": make_llama(Qwen3ForCausalLM, Qwen3Config, num_attention_heads=4, num_key_value_heads=2, head_dim=10, tie_word_embeddings=True),
             "olmo2": make_llama(Olmo2ForCausalLM, Olmo2Config, num_attention_heads=4, num_key_value_heads=2),
             "smollm3": make_llama(SmolLM3ForCausalLM, SmolLM3Config, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
-                                  rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=None, seed=6)}
+                                  rope_parameters={"rope_type": "default", "rope_theta": 500.0}, pad_token_id=None, seed=6),
+            "phi3": make_llama(Phi3ForCausalLM, Phi3Config, num_attention_heads=4, num_key_value_heads=2, sliding_window=7, pad_token_id=None, seed=9)}
 
 
 def make_neoxes():
@@ -163,7 +165,7 @@ def main():
                "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
                "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
     cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)} | make_llamas() | make_neoxes()
-    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2", "smollm3", "pythia")
+    trained = ("gpt2", "bloom", "llama", "qwen2", "mistral_window", "qwen3", "olmo2", "smollm3", "phi3", "pythia")
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)

@@ -7,7 +7,8 @@ names, which are those of `transformers` but for joined tensors; "CASE:greedy" (
 Cases: llama (SentencePiece's BPE with bytes, which is the only tokenizer in the file; heads that share keys, Llama 3's scaling as a tensor of
 divisors, Q8_0, F16, BF16 and F32), qwen2 (byte-level BPE cut as Qwen 2's, tokens of a chat and its template, biases, tied embeddings), qwen3 (norms
 of each head; tied), olmo2 (norms of all heads, and of what sublayers add), smollm3 (heads in pairs; the fourth of five layers has no positions; tied)
-and gpt_neox (query, key and value in one tensor, parallel sublayers, a part of a head that turns).
+gpt_neox (query, key and value in one tensor, parallel sublayers, a part of a head that turns), phi3 (these in one tensor with
+fewer heads of keys, gate and up in one; the window 0, which is none).
 
 Run: python make_gguf.py   (needs torch, transformers, tokenizers, sentencepiece, safetensors, gguf)
 """
@@ -24,7 +25,7 @@ from safetensors.torch import save_file
 from sentencepiece import sentencepiece_model_pb2
 from small_models import file_tensors
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, Phi3Config, Phi3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 from transformers import LlamaConfig, LlamaForCausalLM, Olmo2Config, Olmo2ForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 TYPES = {"ffn_gate": gguf.GGMLQuantizationType.Q8_0, "ffn_up": gguf.GGMLQuantizationType.F16, "attn_v": gguf.GGMLQuantizationType.BF16}
@@ -80,7 +81,7 @@ def put_tensors(writer, model, permutes):
             continue
         theirs, values = name_of(name, ARCHITECTURES[architecture_of(c)], c.num_hidden_layers), p.detach().float().numpy()
         heads = {"attn_q.": c.num_attention_heads, "attn_k.": getattr(c, "num_key_value_heads", 0)}
-        values = parts_of_heads(values, c.num_attention_heads) if "attn_qkv." in theirs else values
+        values = parts_of_heads(values, c.num_attention_heads) if ".query_key_value." in name else values
         kind = next((t for part, t in TYPES.items() if part in theirs and values.ndim == 2), gguf.GGMLQuantizationType.F32)
         order = (lambda v: next((permute(v, h) for part, h in heads.items() if part in theirs and permutes), v))
         data = gguf.quantize(np.ascontiguousarray(order(values)), kind)
@@ -117,6 +118,9 @@ def put_sizes(writer, c):
     writer.add_rope_freq_base(c.rope_parameters["rope_theta"])
     writer.add_layer_norm_rms_eps(c.rms_norm_eps)
     writer.add_file_type(0)
+    if c.model_type == "phi3":
+        writer.add_rope_dimension_count(c.hidden_size // c.num_attention_heads)
+        writer.add_sliding_window(c.sliding_window or 0)
 
 
 def make_llama(directory):
@@ -193,6 +197,12 @@ def of_kiln(model):
             parts = parts_of_heads(v.numpy(), model.config.num_attention_heads)
             parts = torch.from_numpy(np.ascontiguousarray(parts)).chunk(3)
             yield from ((k.replace("query_key_value", name), part) for name, part in zip(("query", "key", "value"), parts))
+        elif ".qkv_proj." in k:
+            d = model.config.hidden_size // model.config.num_attention_heads
+            rows = [d * n for n in (model.config.num_attention_heads, model.config.num_key_value_heads, model.config.num_key_value_heads)]
+            yield from ((k.replace("qkv", name), part) for name, part in zip("qkv", v.split(rows)))
+        elif ".gate_up_proj." in k:
+            yield from ((k.replace("gate_up", name), part) for name, part in zip(("gate", "up"), v.chunk(2)))
         elif "rotary" not in k and not (k == "lm_head.weight" and model.config.tie_word_embeddings):
             yield k.replace("lm_head", "embed_out") if model.config.model_type == "gpt_neox" else k, v
 
@@ -204,7 +214,8 @@ def main():
              "qwen3": lambda d: make_bytes(d, Qwen3ForCausalLM, Qwen3Config, num_key_value_heads=2, tie_word_embeddings=True, head_dim=16),
              "olmo2": lambda d: make_bytes(d, Olmo2ForCausalLM, Olmo2Config, num_key_value_heads=2),
              "smollm3": lambda d: make_bytes(d, SmolLM3ForCausalLM, SmolLM3Config, permutes=True, num_key_value_heads=2, num_hidden_layers=5),
-             "gpt_neox": lambda d: make_bytes(d, GPTNeoXForCausalLM, GPTNeoXConfig)}
+             "gpt_neox": lambda d: make_bytes(d, GPTNeoXForCausalLM, GPTNeoXConfig),
+             "phi3": lambda d: make_bytes(d, Phi3ForCausalLM, Phi3Config, num_key_value_heads=2)}
     for case, make in cases.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)

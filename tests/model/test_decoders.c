@@ -180,6 +180,25 @@ static void test_training_of_llamas(void)
     check_training("smollm3", smollm3, sizeof smollm3 / sizeof smollm3[0]);
 }
 
+/* Four heads of six columns, of keys and values two. */
+static void test_training_of_phi3(void)
+{
+    static const struct wanted_gradient phi3[] = {
+        PLAIN("model.embed_tokens.weight"),
+        PLAIN("lm_head.weight"),
+        PLAIN("model.layers.1.self_attn.o_proj.weight"),
+        {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.qkv_proj.weight", false, 0, 24,
+         0},
+        {"model.layers.1.self_attn.k_proj.weight", "model.layers.1.self_attn.qkv_proj.weight", false, 24, 12,
+         0},
+        {"model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.qkv_proj.weight", false, 36, 12,
+         0},
+        {"model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.gate_up_proj.weight", false, 0, 40, 0},
+        {"model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.gate_up_proj.weight", false, 40, 40, 0},
+    };
+    check_training("phi3", phi3, sizeof phi3 / sizeof phi3[0]);
+}
+
 static void test_training_of_pythia(void)
 {
     static const struct wanted_gradient pythia[] = {
@@ -390,6 +409,11 @@ static void test_refused(void)
                    "\"layer_types\" of layer 0 is sliding");
     expect_refused("smollm3", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
                    "no smollm3 model with windows");
+    expect_refused("phi3", "\"partial_rotary_factor\": 1.0", "\"partial_rotary_factor\": 0.75",
+                   "\"partial_rotary_factor\" is 0.75");
+    expect_refused("phi3", "\"rope_type\": \"default\"", "\"rope_type\": \"longrope\"",
+                   "\"rope_parameters\": the scaling of rotary positions is \"longrope\"");
+    expect_refused("phi3", "\"resid_pdrop\": 0.0", "\"resid_pdrop\": 1.5", "\"resid_pdrop\" is 1.5");
     expect_refused("mistral", "\"head_dim\": 8", "\"head_dim\": 7", "a head has 7");
     expect_refused("pythia", "\"gelu\"", "\"relu\"", "\"hidden_act\" is \"relu\"");
     expect_refused("pythia", "\"attention_bias\": true", "\"attention_bias\": false",
@@ -419,12 +443,16 @@ static void test_turned(void)
          "what such files hold, [in, out]"},
         {"gpt2", "[96,24]", "[24,96]",
          "mlp.c_proj.weight has the shape [24, 96], but config.json needs [96, 24]"},
+        {"phi3", "[48,24]", "[24,48]",
+         "self_attn.qkv_proj.weight has the shape [24, 48], but config.json needs [48, 24]"},
+        {"phi3", "[80,24]", "[24,80]",
+         "mlp.gate_up_proj.weight has the shape [24, 80], but config.json needs [80, 24]"},
         {"bloom", "[72,24]", "[24,72]",
          "self_attention.query_key_value.weight has the shape [24, 72], but config.json needs [72, 24]: "
          "it "
          "is the transpose of what such files hold, [out, in]"},
     };
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct model_dir m;
         struct param_table params = {0};
         struct load_report report;
@@ -485,9 +513,9 @@ static void check_parts(const char *name)
 
 int main(void)
 {
-    static const char *const cases[] = {
-        "gpt2",           "gpt2_exact", "bloom", "bloom_half", "llama",  "mistral", "qwen2",
-        "mistral_window", "qwen3",      "olmo2", "smollm3",    "pythia", "neox"};
+    static const char *const cases[] = {"gpt2",    "gpt2_exact", "bloom",          "bloom_half", "llama",
+                                        "mistral", "qwen2",      "mistral_window", "qwen3",      "olmo2",
+                                        "smollm3", "phi3",       "pythia",         "neox"};
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
@@ -497,6 +525,7 @@ int main(void)
         check_logits(cases[i]);
     }
     test_training_of_llamas();
+    test_training_of_phi3();
     test_training_of_pythia();
     test_training();
     test_training_of_normed();
@@ -508,12 +537,14 @@ int main(void)
     check_saved("qwen3");
     check_saved("olmo2");
     check_saved("smollm3");
+    check_saved("phi3");
     check_saved("pythia");
     check_parts("gpt2");
     check_parts("pythia");
     check_parts("bloom");
     check_parts("qwen2");
     check_parts("qwen3");
+    check_parts("phi3");
     test_other_keys();
     test_refused();
     test_turned();

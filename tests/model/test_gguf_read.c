@@ -8,7 +8,7 @@
 #include "text/gguf_tokenizer.h"
 #include "text/tokenizer_open.h"
 
-static const char *const cases[] = {"llama", "qwen2", "qwen3", "olmo2", "smollm3", "gpt_neox"};
+static const char *const cases[] = {"llama", "qwen2", "qwen3", "olmo2", "smollm3", "gpt_neox", "phi3"};
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 static const char *file_of(const char *name)

@@ -702,6 +702,7 @@ int main(void)
     check_model("qwen2");
     check_model("mistral_window");
     check_model("smollm3");
+    check_model("phi3");
     check_model("qwen3");
     check_model("olmo2");
     check_model("pythia");

@@ -70,7 +70,7 @@ static void check_refused(struct session *s)
 int main(void)
 {
     static const char *const names[] = {"gpt2",    "bloom", "llama", "qwen2", "mistral_window",
-                                        "smollm3", "qwen3", "olmo2", "pythia"};
+                                        "smollm3", "phi3",  "qwen3", "olmo2", "pythia"};
     char directory[SESSION_CASE_PATH / 2], path[SESSION_CASE_PATH];
     session_case_directory(directory, sizeof directory);
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));

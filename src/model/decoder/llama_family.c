@@ -52,9 +52,22 @@ static const struct model_family_rename olmo2_renames[] = {
     GGUF_EDGES, GGUF_HALVES, NAMED(".post_attention_norm.", ".post_attention_layernorm."),
     NAMED(".post_ffw_norm.", ".post_feedforward_layernorm."), GGUF_LAYER};
 
+/* Phi-3 has the same products in two tensors, here as in its own files. */
+static const struct model_family_join phi3_joins[] = {
+    {".self_attn.qkv_proj.weight",
+     {".self_attn.q_proj.weight", ".self_attn.k_proj.weight", ".self_attn.v_proj.weight"},
+     false,
+     false},
+    {".mlp.gate_up_proj.weight", {".mlp.gate_proj.weight", ".mlp.up_proj.weight"}, false, false},
+    END_OF_JOINS};
+static const struct model_family_rename phi3_renames[] = {
+    GGUF_EDGES, GGUF_NORMS, NAMED(".attn_qkv.", ".self_attn.qkv_proj."),
+    NAMED(".ffn_up.", ".mlp.gate_up_proj."), GGUF_LAYER};
+
 static const struct model_family_layout paired_layout = {.renames = paired_renames},
                                         halved_layout = {.renames = halved_renames},
-                                        olmo2_layout = {.renames = olmo2_renames};
+                                        olmo2_layout = {.renames = olmo2_renames},
+                                        phi3_layout = {phi3_renames, phi3_joins};
 
 /* Llama 3's scaling is not in llama.cpp's keys, but in a tensor: `rope.llama3` is kiln's own. */
 #define KEY_LLAMA3(name) KEY_MAY_REAL("rope.llama3." name, "llama3." name)
@@ -92,10 +105,9 @@ static struct status part_llama3(json_t *root, const void *config)
         json_object_del(root, "rope_scaling");
     }
     if (c->window > 0) {
-        log_warning(
-            "this model attends to %lld tokens at most, but GGUF's llama graph to all: a program that "
-            "runs the file computes other logits for longer texts",
-            (long long)c->window + 1);
+        log_warning("this model attends to %lld tokens at most, but llama.cpp's graph to all: a program that "
+                    "runs the file computes other logits for longer texts",
+                    (long long)c->window + 1);
     }
     return status_ok();
 }
@@ -192,8 +204,16 @@ static struct status complete(json_t *root, const struct gguf_file *f, const cha
 {
     const struct stored_tensor *t = gguf_file_tensor(f, "rope_freqs.weight");
     bool is_own = gguf_file_tensor(f, "output.weight") != NULL;
+    bool is_llama = strcmp(json_string_value(json_object_get(root, "model_type")), "llama") == 0;
+    FAIL_IF(gguf_file_tensor(f, "rope_factors_long.weight") != NULL, STATUS_DATA,
+            "%s: rope_factors_long.weight scales rotary positions by \"longrope\", which kiln does not have",
+            source);
     settle_scaling(root);
-    if (json_object_get(root, "sliding_window") != NULL) { /* of the graph llama, Mistral alone has one */
+    if (number_of(root, "sliding_window", 1) == 0) { /* converters write it where there is none */
+        json_object_del(root, "sliding_window");
+    }
+    if (json_object_get(root, "sliding_window") != NULL &&
+        is_llama) { /* of its graph, Mistral alone has one */
         json_object_set_new(root, "model_type", json_string("mistral"));
     }
     TRY(t == NULL ? status_ok() : read_llama3(root, t, source));
@@ -229,7 +249,8 @@ static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired, p
                                       qwen2_gguf = LLAMA_GGUF("qwen2", halved, part_llama3),
                                       qwen3_gguf = LLAMA_GGUF("qwen3", halved, part_llama3),
                                       olmo2_gguf = LLAMA_GGUF("olmo2", olmo2, part_llama3),
-                                      smollm3_gguf = LLAMA_GGUF("smollm3", paired, check_smollm3);
+                                      smollm3_gguf = LLAMA_GGUF("smollm3", paired, check_smollm3),
+                                      phi3_gguf = LLAMA_GGUF("phi3", phi3, part_llama3);
 
 #define LLAMA                                                                                                \
     .parse_config = parse, .config_to_json = to_json, .create = llama_model_create, .root = "model.",        \
@@ -238,7 +259,7 @@ static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired, p
         [NAMES_EMBEDDINGS] = "model.embed_tokens.", [NAMES_ENCODER] = "model.", [NAMES_MLM] = "lm_head."}
 
 /* A relative, with the word embeddings as the decoder and with a decoder of its own. */
-#define RELATIVE(type, title, classes, n_words, order, graph)                                                \
+#define RELATIVE_WITH(joins_, type, title, classes, n_words, order, graph)                                   \
     static const char *type##_class(enum model_task task)                                                    \
     {                                                                                                        \
         return task == MODEL_TASK_ENCODER ? classes "Model" : classes "ForCausalLM";                         \
@@ -251,6 +272,7 @@ static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired, p
                                                       .class_of = type##_class,                              \
                                                       .tied = tied,                                          \
                                                       .renames = order##_renames,                            \
+                                                      .joins = joins_,                                       \
                                                       .gguf = &graph##_gguf,                                 \
                                                       LLAMA,                                                 \
                                                       DECODER_FAMILY};                                       \
@@ -260,13 +282,17 @@ static const struct model_family_gguf llama_gguf = LLAMA_GGUF("llama", paired, p
                                                .class_of = type##_class,                                     \
                                                .tied = not_tied,                                             \
                                                .renames = order##_renames,                                   \
+                                               .joins = joins_,                                              \
                                                .gguf = &graph##_gguf,                                        \
                                                LLAMA,                                                        \
                                                DECODER_FAMILY};
+
+#define RELATIVE(...) RELATIVE_WITH(NULL, __VA_ARGS__)
 
 RELATIVE(llama, "Llama", "Llama", 32000, paired, llama)
 RELATIVE(mistral, "Mistral", "Mistral", 32000, paired, llama)
 RELATIVE(qwen2, "Qwen 2", "Qwen2", 151936, halved, qwen2)
 RELATIVE(qwen3, "Qwen 3", "Qwen3", 151936, halved, qwen3)
 RELATIVE(olmo2, "OLMo 2", "Olmo2", 100352, olmo2, olmo2)
+RELATIVE_WITH(phi3_joins, phi3, "Phi-3", "Phi3", 32064, phi3, phi3)
 RELATIVE(smollm3, "SmolLM 3", "SmolLM3", 128256, paired, smollm3)

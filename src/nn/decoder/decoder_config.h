@@ -2,7 +2,7 @@
  * It is GPT-2 (Radford et al. 2019), BLOOM (arXiv:2211.05100), GPT-NeoX (arXiv:2204.06745; Pythia,
  * arXiv:2304.01373), or Llama (arXiv:2302.13971,
  * arXiv:2407.21783) with the relatives that have its equations: Mistral, Qwen 2, Qwen 3
- * (arXiv:2505.09388), OLMo 2 (arXiv:2501.00656) and SmolLM 3.
+ * (arXiv:2505.09388), OLMo 2 (arXiv:2501.00656), SmolLM 3 and Phi-3 (arXiv:2404.14219).
  *
  * All but OLMo 2, whose norms follow the sublayers, are pre-LN decoders.  GPT-2 learns its positions; BLOOM
  * has none: ALiBi biases the scores of attention, and a LayerNorm follows the embeddings.  Llama turns
@@ -55,6 +55,8 @@ struct llama_kind {
     bool usually_tied;  /* the last product's matrix is the word embeddings, unless a key says otherwise */
     bool has_unturned;  /* every fourth layer has no positions, unless a key says otherwise */
     double usual_theta; /* of rotary positions; 0: 10,000 */
+    const struct config_field *dropouts; /* [n_dropouts] those that are not of attention */
+    int n_dropouts;
 };
 
 /* Parse and write a config.json.  STATUS_DATA names a field whose value makes another network. */
@@ -127,7 +129,7 @@ bool decoder_rotary_same(const struct rotary *a, const struct rotary *b);
  *     GPT-2:  x = dropout(E[id] + P[position])
  *     BLOOM:  x = LN(E[id])
  *     Pythia: x = dropout(E[id])
- *     Llama:  x = E[id]
+ *     Llama:  x = E[id]; Phi-3: as Pythia
  *     logits = LN_f(y) E^T, of the rows that have a label or are asked for; with a matrix of its own for E
  *
  * A model of a configuration, which it copies; the caller frees it.  Whatever the task, it predicts the

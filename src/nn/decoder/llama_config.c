@@ -21,17 +21,24 @@ static const struct config_field fields[] = {
     ROW("head_dim", INT, head_size, 0, 256, true),
     ROW("max_position_embeddings", INT, n_positions, 1, 1 << 20, false),
     ROW("rms_norm_eps", REAL, norm_eps, 0, 1, true),
-    ROW("hidden_dropout", REAL, hidden_dropout, 0, 0.99,
-        false), /* kiln's own key: of each sublayer's output */
     ROW("attention_dropout", REAL, attention_dropout, 0, 0.99, false),
     ROW("initializer_range", REAL, initializer_range, 0, 10, false),
 };
 
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
+/* Dropout of each sublayer's output, under kiln's own key; and Phi-3's, of the embeddings too. */
+static const struct config_field own_dropouts[] = {
+    ROW("hidden_dropout", REAL, hidden_dropout, 0, 0.99, false)};
+static const struct config_field phi3_dropouts[] = {
+    ROW("resid_pdrop", REAL, hidden_dropout, 0, 0.99, false),
+    ROW("embd_pdrop", REAL, embedding_dropout, 0, 0.99, false)};
+
 /* The names of classes begin alike. */
-#define NAMES(type, classes)                                                                                 \
-    .model_type = type, .class_name = classes "ForCausalLM", .bare_class = classes "Model"
+#define NAMES_AND(type, classes, rows)                                                                       \
+    .model_type = type, .class_name = classes "ForCausalLM", .bare_class = classes "Model",                  \
+    .dropouts = rows, .n_dropouts = sizeof rows / sizeof rows[0]
+#define NAMES(type, classes) NAMES_AND(type, classes, own_dropouts)
 
 static const struct llama_kind kinds[] = {
     {NAMES("llama", "Llama")},
@@ -39,6 +46,7 @@ static const struct llama_kind kinds[] = {
     {NAMES("qwen2", "Qwen2"), .qkv_bias = true},
     {NAMES("qwen3", "Qwen3"), .qk_norm = LAYER_QK_NORM_HEADS, .usual_head_size = 128},
     {NAMES("olmo2", "Olmo2"), .qk_norm = LAYER_QK_NORM_ALL, .usual_eps = 1e-5},
+    {NAMES_AND("phi3", "Phi3", phi3_dropouts), .has_window = true, .usual_eps = 1e-5},
     {NAMES("smollm3", "SmolLM3"), .usually_tied = true, .has_unturned = true, .usual_theta = 2e6},
 };
 
@@ -93,7 +101,7 @@ static struct status parse_window(struct decoder_config *c, const json_t *object
         FAIL_IF(window < 2, STATUS_DATA, "%s: \"sliding_window\" is %lld, but must be at least 2", source,
                 (long long)window);
     }
-    bool is_off = !c->llama->has_window || (given != NULL && json_is_null(given));
+    bool is_off = !c->llama->has_window || window == 0 || (given != NULL && json_is_null(given));
     c->window = is_off || window >= c->n_positions ? 0 : window - 1;
     return status_ok();
 }
@@ -232,6 +240,7 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
     c->norm_eps = c->llama->usual_eps > 0 ? c->llama->usual_eps : c->norm_eps;
     c->rotary.theta = c->llama->usual_theta > 0 ? c->llama->usual_theta : c->rotary.theta;
     TRY(config_fields_parse(c, fields, N_FIELDS, false, object, source));
+    TRY(config_fields_parse(c, c->llama->dropouts, c->llama->n_dropouts, false, object, source));
     TRY(set_heads(c, source));
     TRY(check_forms(object, source));
     TRY(parse_bias(c, object, source));
@@ -247,19 +256,19 @@ struct status llama_config_parse(struct decoder_config *c, const json_t *object,
 
 json_t *llama_config_to_json(const struct decoder_config *c)
 {
-    json_t *root =
-        json_pack("{s:s, s:[s], s:s, s:b, s:f, s:o}", "model_type", c->llama->model_type, "architectures",
-                  c->llama->class_name, "hidden_act", "silu", "tie_word_embeddings", !c->own_decoder,
-                  "rope_theta", c->rotary.theta, "rope_scaling", decoder_rotary_to_json(&c->rotary));
-    bool complete = root != NULL && config_fields_put(root, c, fields, N_FIELDS);
+    /* absent, the padding would be a piece that few vocabularies have */
+    json_t *root = json_pack("{s:s, s:[s], s:s, s:n, s:b, s:f, s:o}", "model_type", c->llama->model_type,
+                             "architectures", c->llama->class_name, "hidden_act", "silu", "pad_token_id",
+                             "tie_word_embeddings", !c->own_decoder, "rope_theta", c->rotary.theta,
+                             "rope_scaling", decoder_rotary_to_json(&c->rotary));
+    bool complete = root != NULL && config_fields_put(root, c, fields, N_FIELDS) &&
+                    config_fields_put(root, c, c->llama->dropouts, c->llama->n_dropouts);
     if (complete && c->llama->has_window) { /* null, where absence would be a window */
         json_t *window = c->window > 0 ? json_integer(c->window + 1) : json_null();
         complete = json_object_set_new(root, "sliding_window", window) == 0;
     }
-    if (complete &&
-        c->llama->has_unturned) { /* absent, the padding would be a piece that few vocabularies have */
-        complete = json_object_set_new(root, "no_rope_layers", turned_to_json(c)) == 0 &&
-                   json_object_set_new(root, "pad_token_id", json_null()) == 0;
+    if (complete && c->llama->has_unturned) {
+        complete = json_object_set_new(root, "no_rope_layers", turned_to_json(c)) == 0;
     }
     if (!complete) {
         json_decref(root);

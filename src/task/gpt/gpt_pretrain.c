@@ -622,7 +622,8 @@ static const struct pretrain_kind others[] = {
     {.family = &qwen2_family, DECODER},    {.family = &tied_qwen2_family, DECODER},
     {.family = &qwen3_family, DECODER},    {.family = &tied_qwen3_family, DECODER},
     {.family = &olmo2_family, DECODER},    {.family = &tied_olmo2_family, DECODER},
-    {.family = &smollm3_family, DECODER},  {.family = &tied_smollm3_family, DECODER}};
+    {.family = &smollm3_family, DECODER},  {.family = &tied_smollm3_family, DECODER},
+    {.family = &phi3_family, DECODER},     {.family = &tied_phi3_family, DECODER}};
 
 struct pretrain_kind gpt_pretrain_kind(const struct model_family *family)
 {

@@ -87,7 +87,7 @@ static struct status read_gguf(const struct model_family **family, void **config
     struct status s = gguf_config_read(root, family, &f, path);
     gguf_file_close(&f);
     TRY(s);
-    const struct model_family *of = *family; /* it may be a relative that the values tell apart */
+    const struct model_family *of = *family; /* a relative, perhaps, that the values tell apart */
     return gguf_config_in_words(model_family_parse_config(family, config, *root, path), of);
 }
 

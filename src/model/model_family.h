@@ -36,9 +36,9 @@ struct model_family_rename {
 
 /* Heads of attention, whose rows some files hold in another order. */
 struct model_heads {
-    int64_t n;    /* of queries; 0: not known */
+    int64_t n;    /* heads of queries; 0: not known */
     int64_t size; /* rows of one */
-    int64_t n_kv; /* of keys, and of values; 0: as many as of queries */
+    int64_t n_kv; /* heads of keys, and of values; 0: as many as of queries */
 };
 
 enum { MODEL_JOIN_MOST_PARTS = 3 };

@@ -55,7 +55,7 @@ struct block {
     const struct layer_scratch *scratch;
     tensor in;       /* [R, H] `out` of the layer below, or the output of the input layer */
     tensor residual; /* norm_2.sum of the layer below, which block_post_sums reads; null in the first */
-    /* of the last layer's output, which block_pre may have; else its weights are NULL */
+    /* norm of the last layer's output, which block_pre may have; else its weights are NULL */
     struct norm norm_out;
 };
 

@@ -26,7 +26,7 @@ struct block_part {
 /* The beginning of a family's weights, or of their gradients. */
 struct block_weight_table {
     struct block_weights *layers; /* [n_layers] */
-    struct norm_weights norm_out; /* of the last layer's output (block_pre); null: there is none */
+    struct norm_weights norm_out; /* norm of the last layer's output (block_pre); null: none */
 };
 
 /* The beginning of a family's activations. */
@@ -39,7 +39,7 @@ struct block_stack {
     tensor slopes;                 /* f32 [N] ALiBi's slopes of the heads that are here; null without it */
     /* f32 [P, R] of rotary positions (nn/rotary.h) of layers of the two forms; null without them */
     tensor turns, other_turns;
-    struct norm_acts norm_out; /* its sum is what the norm of the last layer's output reads */
+    struct norm_acts norm_out; /* norm of the last layer's output, which reads its sum */
     struct layer_scratch scratch;
 };
 
@@ -53,7 +53,7 @@ struct block_model {
     struct layer_cycle others;
     bool norms_output; /* the last layer's output is normed, by block_weight_table.norm_out */
     const struct block_wiring *wiring;
-    struct rotary rotary, other_rotary; /* of the forms with rotary positions */
+    struct rotary rotary, other_rotary; /* angles of the forms with rotary positions */
     struct weight_sizes sizes;
     struct block_part parts[BLOCK_MODEL_MOST_PARTS];
     int n_parts;

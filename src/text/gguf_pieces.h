@@ -20,7 +20,7 @@ struct gguf_pieces {
     struct gguf_piece *pieces; /* [n] */
     int32_t n;
     int32_t special[SPECIAL_COUNT], turn_end; /* ids; -1: the file has none */
-    bool adds_begin, adds_end;                /* what stands around a text */
+    bool adds_begin, adds_end;                /* tokens around a text */
 };
 
 /* Reads the tokens and the special ones' ids, for zeroed pieces with a file and its name.  STATUS_DATA. */

@@ -213,7 +213,7 @@ static struct status complete(json_t *root, const struct gguf_file *f, const cha
         json_object_del(root, "sliding_window");
     }
     if (json_object_get(root, "sliding_window") != NULL &&
-        is_llama) { /* of its graph, Mistral alone has one */
+        is_llama) { /* Mistral alone of its graph has a window */
         json_object_set_new(root, "model_type", json_string("mistral"));
     }
     TRY(t == NULL ? status_ok() : read_llama3(root, t, source));

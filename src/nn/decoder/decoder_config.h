@@ -47,14 +47,14 @@ struct decoder_config {
 struct llama_kind {
     const char *model_type, *class_name, *bare_class;
     bool qkv_bias;   /* query, key and value have one */
-    bool has_window; /* it has one, of usual_window tokens, unless a key says otherwise */
+    bool has_window; /* a window of usual_window tokens, unless a key says otherwise */
     int64_t usual_window;
     enum layer_qk_norm qk_norm;
-    int64_t usual_head_size; /* of a file without "head_dim"; 0: hidden_size / n_heads */
-    double usual_eps;        /* of a file without "rms_norm_eps"; 0: that of Llama */
+    int64_t usual_head_size; /* head size of a file without "head_dim"; 0: hidden_size / n_heads */
+    double usual_eps;        /* epsilon of a file without "rms_norm_eps"; 0: that of Llama */
     bool usually_tied;  /* the last product's matrix is the word embeddings, unless a key says otherwise */
     bool has_unturned;  /* every fourth layer has no positions, unless a key says otherwise */
-    double usual_theta; /* of rotary positions; 0: 10,000 */
+    double usual_theta; /* theta of rotary positions; 0: 10,000 */
     const struct config_field *dropouts; /* [n_dropouts] those that are not of attention */
     int n_dropouts;
 };

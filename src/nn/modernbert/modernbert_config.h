@@ -17,8 +17,8 @@ struct modernbert_config {
     int64_t n_positions;     /* tokens of the longest text */
     int64_t local_attention; /* twice the greatest distance of a key from its query in a local layer */
     int64_t global_every; /* layers 0, global_every, 2 global_every ... see all keys, the others are local */
-    int64_t ids[MODERNBERT_N_IDS];    /* of padding and other tokens, which only files have; -1: none */
-    double global_theta, local_theta; /* of the rotary positions of either layers */
+    int64_t ids[MODERNBERT_N_IDS];    /* ids of padding and other tokens, which only files have; -1: none */
+    double global_theta, local_theta; /* thetas of the positions of either layers */
     double embedding_dropout, classifier_dropout;
     double initializer_range, norm_eps;
     bool pools_mean; /* a text's labels are of the mean of its tokens, not of [CLS] */

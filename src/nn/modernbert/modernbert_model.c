@@ -75,7 +75,7 @@ struct modernbert_acts {
     struct block_stack stack; /* first */
     tensor embedded;          /* [T, H] E[id] */
     struct norm_acts norm_in;
-    struct sequence_means means; /* of labels of texts' means */
+    struct sequence_means means; /* means of texts, where labels are of these */
     tensor rows;                 /* [M, H] h_i, where they are copied; later its gradient */
     tensor pre, act, r, dr;      /* [M, H]; dr: the gradient of r, then of act and pre */
     tensor no_bias;              /* [H] where the sum goes that would be the gradient of a bias of r */

@@ -260,7 +260,7 @@ struct launch_places {
 
 struct launch_norm {
     int64_t rows, cols;
-    struct launch_places in, out; /* of what is normalized, and of the output or its gradient */
+    struct launch_places in, out; /* places of what is normalized, and of the output or its gradient */
     const float *gamma, *beta;    /* beta and mean NULL, or mean in a backward: the RMS norm */
     float *mean, *rstd;           /* [rows], or NULL forward, as `sum` may be */
     float eps;
